@@ -1,6 +1,7 @@
 #pragma once
-// Campaigns of captured runs: plans as `explore` makes them of steps whose kernels were captured at
-// the highest clock, and what these plans were measured to do.
+// Tests of plans of captured runs on measurements. Steps are made of measured kernels, as if
+// captured at the highest clock. Plans are made for them as `explore` does. What these plans would
+// have taken is known, since the kernels were measured at every clock.
 
 #include <cstddef>
 #include <vector>
@@ -11,7 +12,7 @@ namespace rubato {
 
 /// @param spec   fitted without the kernels of the sweep, or to some of their points
 /// @param sweep  kernels that were left out, as Campaign::own
-/// @return plans, drawn as wide as they are answered: nothing remains to be scaled
+/// @return plans with their 90 % intervals as GraphPlanIntervals gives them, already scaled
 [[nodiscard]] std::vector<Prediction> play_captured(const GpuSpec& spec, const Sweep& sweep,
                                                     std::size_t seed);
 

@@ -120,9 +120,9 @@ GraphExploration reproduced_run(const GraphExplorationInput& input) {
   return found;
 }
 
-// What of two plans for a question is better: in time as played, then what it takes, as played
-// where plans know changes of clock.
-// @return whether a is: what nobody could measure is no reason to move collectives
+// Whether plan a for a question is better than b. Plans that know changes of clock are compared as
+// played: first in time, then energy. A difference too small to be measured is no reason to move
+// collectives.
 bool is_better(const GraphPlanOutcome& a, const GraphPlanOutcome& b) {
   constexpr double worth_it = 1e-4;  // of the energy
   if (!a.result.found() || !b.result.found()) return a.result.found();
@@ -133,7 +133,8 @@ bool is_better(const GraphPlanOutcome& a, const GraphPlanOutcome& b) {
   return a.result.run.total_energy_j < b.result.run.total_energy_j * (1.0 - worth_it);
 }
 
-// What other SMs change is predicted too: farther off by what held-out measurements were.
+// What other SMs change is a prediction too: ends move out by its worst error on measurements that
+// were left out of the fit.
 void widen_for_comm_sms(GraphPlanInterval& interval) {
   const auto widen = [](double& low, double& high, double error_frac) {
     low = (1.0 + low) * (1.0 - error_frac) - 1.0;
@@ -144,7 +145,7 @@ void widen_for_comm_sms(GraphPlanInterval& interval) {
         CollectiveSharing::held_out_energy_frac);
 }
 
-// The better plan, under a bound of both.
+// Keeps the better plan, with a bound that holds for plans on either number of SMs.
 void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms) {
   const bool exact = best.result.question.grain == GraphGrain::iteration;
   // One clock for all that does not end in time does not bound what the others take.
@@ -165,7 +166,7 @@ void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms) {
   if (bound_j <= 0.0) result.status = SolveStatus::time_limit;  // a search was stopped: no bound
 }
 
-// Numbers of SMs to try, better refused before the work.
+// Numbers of SMs to try. Bad ones are refused here, before any work is done.
 std::vector<double> comm_sms_to_try(const GraphExplorationInput& input, GraphExploration& found) {
   if (!input.comm_sms) return {};
   found.overlapping = overlapping_collectives(*found.run, input.captures, input.spec.sm_count);
@@ -183,7 +184,7 @@ std::vector<double> comm_sms_to_try(const GraphExplorationInput& input, GraphExp
   return tried;
 }
 
-// Every question again with collectives on other SMs, to be answered in the same time.
+// Asks every question again with collectives on other SMs, within the same deadline.
 void try_comm_sms(const GraphExplorationInput& input, std::span<const double> tried,
                   GraphExploration& found, const RunContext& context) {
   for (const double comm_sms : tried) {

@@ -1,6 +1,6 @@
 #pragma once
-// One exploration of a captured run: from captures to plans, and what could be otherwise. What
-// rubato explore prints of captures; docs/graphs.md.
+// One exploration of a captured run, from captures to plans and how far off they may be: what
+// `rubato explore` prints of captures. docs/graphs.md.
 
 #include <cstdint>
 #include <memory>
@@ -23,20 +23,21 @@ namespace rubato {
 struct GraphExplorationInput {
   std::vector<Capture> captures;  ///< one, or one of each rank
   GpuSpec spec;                   ///< of all GPUs
-  ClockPair captured_clock;       ///< requested, as in ClockGrid
+  ClockPair captured_clock;       ///< asked for during the capture, as in ClockGrid
   std::string grid;               ///< see make_clock_grid
   std::optional<double> power_limit_w;
-  /// What changes of clock take: automatic plans count it, for others it is said what is left of
-  /// the saving. Nothing: not asked.
+  /// What changes of clock take. Automatic plans count it; of other plans it is said what is left
+  /// of the saving. Nothing: changes are not counted.
   std::optional<SwitchModel> switching;
-  /// What goes differently from the capture: default clocks and plans are of the disturbed run.
+  /// What goes otherwise than in the capture, such as a slow rank: default clocks and plans are of
+  /// the disturbed run.
   GraphDisturbance disturbance = {};
-  /// Numbers of SMs that plans may also put the collectives on that run beside compute, all on the
-  /// same; empty: usual_comm_sms. Nothing: they stay on those they were captured on.
+  /// Numbers of SMs to try for the collectives that run beside compute: a plan puts all of them on
+  /// one of these, or leaves them on their captured SMs. Empty: usual_comm_sms. Nothing: they stay.
   std::optional<std::vector<double>> comm_sms = {};
   std::vector<GraphQuestion> questions;
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, >= 0: in every total
-  /// Also plans of least cost, of these granularities; none without prices.
+  /// With prices also plans of least cost, of these granularities.
   std::optional<Prices> prices = {};
   std::vector<GraphGrain> least_cost = {};
 };
@@ -53,26 +54,26 @@ struct CountedChanges {
 struct GraphPlanOutcome {
   GraphPlanResult result;
   PlanChange change;                      ///< as planned
-  GraphPlanInterval interval;             ///< 90 %, around it
+  GraphPlanInterval interval;             ///< 90 % interval of `change`
   std::vector<PlanSegment> segments;      ///< as planned
   std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
   std::optional<double> comm_sms = {};    ///< of collectives beside compute; nothing: as captured
-  /// Of least cost: its slack is what came of it, its gap that of the cost, and there is no bound
-  /// of its energy.
+  /// Of a plan of least cost. Its slack is then the time that came of it, its gap is that of the
+  /// cost, and its energy has no bound.
   std::optional<Prices> prices = {};
   std::vector<Mark> marks;  ///< what to know beside these numbers
 
-  /// With what changes of clock take, where that is known.
+  /// The change with changes of clock counted, where it is known what they take.
   [[nodiscard]] const PlanChange& change_as_played() const {
     return counted ? counted->change : change;
   }
 };
 
-/// GPU time of launches by what is known of their kernels, s.
+/// Captured time of launches by what is known of their kernels, s.
 struct GraphCoverage {
   double measured_s = 0.0;       ///< fitted to this kernel at several clocks
-  double anchored_s = 0.0;       ///< captured time, its split modelled
-  double guessed_split_s = 0.0;  ///< part of anchored_s: split as kernels of the class usually do
+  double anchored_s = 0.0;       ///< captured time whose split (core, DRAM, fixed) is modelled
+  double guessed_split_s = 0.0;  ///< part of anchored_s: split as is usual for the kernel's class
   double fixed_s = 0.0;          ///< copies over PCIe and collectives: no clock changes them
 
   [[nodiscard]] double total_s() const { return measured_s + anchored_s + fixed_s; }
@@ -103,14 +104,14 @@ struct GraphExploration {
   double wall_time_s = 0.0;
   bool interrupted = false;  ///< Ctrl-C or a time limit: plans found by then
 
-  /// What a plan was made on.
+  /// The model and planner that a plan was made with: on its SMs.
   [[nodiscard]] const GraphModel& model_of(const GraphPlanOutcome& outcome) const;
   [[nodiscard]] const GraphPlanner& planner_of(const GraphPlanOutcome& outcome) const;
 };
 
-/// @throws UsageError for SMs to choose where no collective runs beside compute, or a number the
-///         GPU does not have;
-///         what capture_graph, GraphModel, make_clock_grid and GraphPlanner throw
+/// @throws UsageError for SMs to choose where no collective runs beside compute, or for a number of
+///         SMs that the GPU does not have; what capture_graph, GraphModel, make_clock_grid and
+///         GraphPlanner throw
 [[nodiscard]] GraphExploration explore_captured(const GraphExplorationInput& input,
                                                 const RunContext& context = {});
 

@@ -35,7 +35,7 @@ GpuSequence::GpuSequence(const LaunchCosts& costs, const ClockGrid& grid, Leadin
   Trace trace;
   trace.segments.push_back(std::move(segment));
   trace_ = std::make_unique<const Trace>(std::move(trace));
-  // Energies count for nothing here, see PricedSequence.
+  // PricedSequence ignores the energies of this table.
   std::vector<double> ones(length_s.size(), 1.0);
   lengths_ = std::make_unique<const ProfileTable>(launches_.positions(), clocks_,
                                                   std::move(length_s), std::move(ones));
@@ -52,8 +52,9 @@ std::vector<double> GpuSequence::priced_launches(const SequencePrices& prices) c
   return priced;
 }
 
-// Where a step comes to a position the clock may change.
-// @param price_at  of a change before the k-th launch
+// Price of a second of stall before each position, as a mean over the steps. A step's clock may
+// change only where it comes to a position.
+// @param price_at  of time before the k-th launch
 template <class PriceAt>
 std::vector<double> GpuSequence::priced_changes(const PriceAt& price_at) const {
   std::vector<double> change_w(launches_.positions(), 0.0);
@@ -78,7 +79,7 @@ SwitchingProblem GpuSequence::problem(const SequencePrices& prices,
 }
 
 PricedRuns GpuSequence::cheapest(const SequencePrices& prices, const SwitchModel& switching) const {
-  constexpr std::size_t most_rounds = 3;  // of first clocks, those that may be best first
+  constexpr std::size_t most_rounds = 3;  // first clocks that are tried, by rising bound
   const SwitchingProblem asked = problem(prices, switching);
   const LaunchSequence sequence(asked);
   const auto at_launch = [&](std::size_t k) { return prices.flow_w[launches_.launches[k]]; };

@@ -1,6 +1,6 @@
 #pragma once
-// The launches that set the clock of one GPU, in order, as the dynamic program over clocks of
-// explorer/switching sees them: with a price of time for each.
+// The launches that set the clock of one GPU, in order, each with a price of time: what the dynamic
+// program over clocks of explorer/switching works on.
 
 #include <cstdint>
 #include <memory>
@@ -16,18 +16,18 @@ namespace rubato {
 
 /// What the clocks of a sequence are chosen by.
 struct SequencePrices {
-  std::span<const double> flow_w;  ///< of time, shape [activities]
-  double change_j = 0.0;           ///< added to what each change of the core clock takes
+  std::span<const double> flow_w;  ///< prices of time, shape [activities]
+  double change_j = 0.0;           ///< price of a change of core clock, beside the energy it takes
 };
 
-/// Clocked activities of a GPU's main stream, and the positions of the sequence they belong to:
-/// launches of steps that are played alike share one.
+/// Launches of a GPU's main stream, and their positions in the sequence. Launches of steps that are
+/// played alike share a position.
 struct LeadingLaunches {
   std::vector<std::uint32_t> launches;  ///< ascending
   std::vector<std::uint32_t> position;  ///< of each launch, shape [launches]
   std::vector<std::uint32_t>
       played;               ///< whose clock a position takes, ascending, shape [positions]
-  std::uint32_t steps = 1;  ///< that share positions
+  std::uint32_t steps = 1;  ///< number of steps that share positions
 
   [[nodiscard]] std::size_t positions() const noexcept { return played.size(); }
 };
@@ -36,24 +36,24 @@ struct LeadingLaunches {
 [[nodiscard]] std::vector<LeadingLaunches> leading_launches(const LaunchCosts& costs,
                                                             const StepRepeats& repeats);
 
-/// Main-stream launches of one GPU. Costs are as in LaunchCosts, means over steps; a stall costs
-/// idle power beyond the least.
+/// Main-stream launches of one GPU. Costs are those of LaunchCosts, as means over the steps. A
+/// stall costs idle power beyond the least.
 class GpuSequence {
  public:
   /// @param launches  at least one
-  /// @param length_s  what a position adds to the length of its run, shape [positions x clocks], >
-  /// 0
+  /// @param length_s  time that a position adds to the length of its run, which latency and dwell
+  ///                  ask for; shape [positions x clocks], > 0
   GpuSequence(const LaunchCosts& costs, const ClockGrid& grid, LeadingLaunches launches,
               std::vector<double> length_s);
 
   [[nodiscard]] const LeadingLaunches& launches() const noexcept { return launches_; }
 
-  /// The cheapest clocks that change back at the end.
+  /// The cheapest sequence of clocks, the change back to the first clock at the end included.
   [[nodiscard]] PricedRuns cheapest(const SequencePrices& prices,
                                     const SwitchModel& switching) const;
 
-  /// No clocks cost less, even if a change may take effect within a launch and the one at the end
-  /// is left out.
+  /// A sequence that no other costs less than, even where changes may take effect within a launch.
+  /// The change back at the end is left out. For bounds.
   [[nodiscard]] PricedRuns relaxed(const SequencePrices& prices,
                                    const SwitchModel& switching) const;
 

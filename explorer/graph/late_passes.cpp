@@ -60,7 +60,7 @@ std::vector<std::set<std::uint32_t>> LatePasses::of(const GraphRun& run) const {
   return found;
 }
 
-// Along what each activity waited for last, until the origin or what was seen before.
+// Walks back along what each activity waited for last, to the origin or to one seen before.
 template <class Visit>
 void LatePasses::walk_back(const GraphRun& run, std::uint32_t from, std::vector<bool>& seen,
                            const Visit& visit) const {
@@ -75,8 +75,8 @@ void LatePasses::walk_back(const GraphRun& run, std::uint32_t from, std::vector<
   }
 }
 
-// Passes whose clock an activity runs at: of the launches of its GPU's main stream beside it, and
-// of the one before, whose clock the GPU keeps while that stream waits.
+// Adds the passes at whose clocks an activity runs: those of the main-stream launches of its GPU
+// beside it, and that of the one before, whose clock the GPU keeps while the stream waits.
 void LatePasses::add_leading(const GraphRun& run, std::uint32_t activity,
                              std::set<std::uint32_t>& passes) const {
   const auto gpu = graph_.gpu_of(graph_.activities()[activity]);
@@ -90,7 +90,8 @@ void LatePasses::add_leading(const GraphRun& run, std::uint32_t activity,
   }
 }
 
-// Last arrivals of messages that run beside an activity for longer than at default clocks.
+// Adds the last arrivals of messages that run beside a launch and last longer than at the default
+// clocks.
 void LatePasses::add_late_sides(const GraphRun& run, std::uint32_t activity,
                                 std::set<std::uint32_t>& arrivals) const {
   const auto gpu = graph_.gpu_of(graph_.activities()[activity]);

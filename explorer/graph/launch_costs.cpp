@@ -21,7 +21,7 @@ LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
       least_w_ = std::min(least_w_, idle_w_.back());
     }
   }
-  // Some kernels leave units asleep that an idle GPU keeps awake.
+  // Some kernels leave parts of the GPU asleep that an idle GPU keeps awake.
   double least_scale = 1.0;
   for (const KernelCoefficients& kernel : model.coefficients())
     least_scale = std::min(least_scale, kernel.idle_scale);
@@ -104,7 +104,7 @@ void LaunchCosts::find_useful_clocks(std::size_t kernel) {
     });
     std::vector<ClockId>& useful = useful_[useful_sets * kernel + static_cast<std::size_t>(set)];
     for (const ClockId clock : order) {
-      // Faster ones that cost no more, also through a lag of any length.
+      // Beaten by a faster one that costs no more; where the clock is held, in any lag too.
       const bool beaten = std::ranges::any_of(useful, [&](ClockId other) {
         return cost(other) <= cost(clock) &&
                (set != Useful::holding || surplus_w(kernel, other) <= surplus_w(kernel, clock));

@@ -11,8 +11,9 @@
 
 namespace rubato {
 
-/// Costs of launches at clocks. A launch's cost is its energy beyond the least power a GPU draws
-/// at any clock with nothing running; that power is drawn over the whole span by every GPU.
+/// Costs of launches at clocks. A GPU draws power even with nothing running. The least of that over
+/// all clocks (and less where some kernel puts parts of the GPU to sleep) is taken to be drawn by
+/// every GPU over the whole run, see least_idle_w(). A launch's cost is its energy beyond that.
 class LaunchCosts {
  public:
   /// @param model     must outlive the costs
@@ -23,46 +24,47 @@ class LaunchCosts {
   [[nodiscard]] const GraphModel& model() const noexcept { return *model_; }
   [[nodiscard]] std::size_t clocks() const noexcept { return clocks_; }
 
-  /// Power of all GPUs while nothing runs, at the clock where that is least, W, with the rest of
-  /// their nodes: what a second costs whatever is done in it.
+  /// What a second costs whatever is done in it, W: the least idle power of all GPUs, and the power
+  /// of the rest of their nodes.
   [[nodiscard]] double least_idle_w() const noexcept { return least_idle_w_; }
 
-  /// Activities whose time follows the clock.
+  /// Whether an activity is a launch that takes time, and so gets a clock. The time of most follows
+  /// it; that of some, such as copies over PCIe, does not.
   [[nodiscard]] bool is_clocked(std::size_t activity) const {
     return model_->work()[activity] > 0.0;
   }
 
-  /// Power of an activity's kernel beyond idle power at the clock where that is least, W.
+  /// Power of an activity's kernel beyond idle power, at the clock where that is least, W.
   [[nodiscard]] double least_active_w(std::size_t activity) const;
 
-  /// Whether an activity runs on the stream whose launches decide their GPU's clock. Others may run
-  /// at the clock of what runs beside them.
+  /// Whether an activity runs on the main stream of its GPU, whose launches decide the GPU's clock.
+  /// Others may run at the clock of what runs beside them.
   [[nodiscard]] bool leads(std::size_t activity) const { return on_main_[activity]; }
 
-  /// Time of an activity alone; its own time where no clock matters.
+  /// Time of an activity alone, times its slowdown, s. Where no clock matters: its own time.
   [[nodiscard]] double time_s(std::size_t activity, ClockId clock) const {
     if (!is_clocked(activity)) return fixed_s_[activity];
     return slowdown_[activity] * model_->work()[activity] * time_s_[cell(activity, clock)];
   }
 
-  /// How much of one launch of its kernel alone an activity takes: the factor of its time.
+  /// Time of an activity over that of one launch of its kernel alone, at any clock.
   [[nodiscard]] double amount(std::size_t activity) const {
     return slowdown_[activity] * model_->work()[activity];
   }
 
-  /// Kernels whose times by clock may differ: those of throttled GPUs count again.
+  /// Kernels of the graph x throttles of its GPUs: a throttled GPU has times of its own.
   [[nodiscard]] std::size_t kernels() const noexcept { return time_s_.size() / clocks_; }
-  /// Below kernels().
+  /// Position of an activity's kernel among these, < kernels().
   [[nodiscard]] std::uint32_t kernel_of(std::size_t activity) const { return kernel_of_[activity]; }
   /// Time of one launch of a kernel alone, by clock.
   [[nodiscard]] std::span<const double> kernel_times_s(std::uint32_t kernel) const {
     return {time_s_.data() + kernel * clocks_, clocks_};
   }
 
-  /// Of no launch more than what it adds to the GPU's energy: idle power beyond the least counts
-  /// only on the stream that runs longest, since it is drawn once. Where that stream runs alone,
-  /// its clock is held through the lag until the next launch, which counts too. 0 where no clock
-  /// matters.
+  /// Cost of an activity, J; 0 where no clock matters. Never more than what it adds to the GPU's
+  /// energy. Idle power beyond the least is drawn once, so it counts on the main stream only. Where
+  /// that stream has all launches of its GPU, the clock is held through the lag until the next one:
+  /// that idle power counts too. The slowdown does not.
   [[nodiscard]] double cost_j(std::size_t activity, ClockId clock) const {
     if (!is_clocked(activity)) return 0.0;
     const std::size_t at = cell(activity, clock);
@@ -71,7 +73,8 @@ class LaunchCosts {
            held_after_s_[activity] * surplus_w(kernel_of_[activity], clock);
   }
 
-  /// Clocks at which an activity takes less time, or costs less, than at any other; fastest first.
+  /// The Pareto front of an activity's clocks: those that no other beats in both time and cost.
+  /// Fastest first.
   /// @pre is_clocked(activity)
   [[nodiscard]] std::span<const ClockId> useful_clocks(std::size_t activity) const {
     const auto set = held_after_s_[activity] > 0.0 ? Useful::holding
@@ -81,7 +84,8 @@ class LaunchCosts {
   }
 
  private:
-  // What else counts beside time and energy of a launch, as in cost_j().
+  // Which idle power counts as a launch's cost, as in cost_j(): none, that while it runs, or also
+  // that through the lag behind it.
   enum class Useful { beside, on_main, holding };
   static constexpr std::size_t useful_sets = 3;
 
@@ -91,7 +95,7 @@ class LaunchCosts {
   [[nodiscard]] std::size_t cell(std::size_t activity, ClockId clock) const {
     return kernel_of_[activity] * clocks_ + index(clock);
   }
-  // Beyond the least power, of a GPU with a kernel's throttle that runs nothing.
+  // Idle power beyond the least, of a GPU with the throttle of a kernel.
   [[nodiscard]] double surplus_w(std::size_t kernel, ClockId clock) const {
     return idle_w_[kernel / model_->graph().kernels().size() * clocks_ + index(clock)] - least_w_;
   }
@@ -115,21 +119,21 @@ class LaunchCosts {
 [[nodiscard]] std::vector<double> slowdown_in(const LaunchCosts& costs, const GraphRun& run,
                                               ClockId clock);
 
-/// How long activities take alone at their fastest and slowest clocks, s; transfers at most as at
-/// the lowest clock.
+/// How long activities take alone at their fastest and slowest clocks, s. A transfer takes most at
+/// the lowest core clock of the spec.
 struct DurationRange {
   explicit DurationRange(const LaunchCosts& costs);
 
   std::vector<double> least_s, most_s;  ///< shape [activities]
 };
 
-/// From the start of every activity to the last end, s: the longest way, shape [activities].
+/// Longest path from the start of each activity to the last end, s, shape [activities].
 [[nodiscard]] std::vector<double> times_to_end_s(const ExecutionGraph& graph,
                                                  const std::vector<double>& duration_s);
 
-/// The graph as passes with options: one pass for each activity, one option for each useful clock,
-/// in their order (for an activity that no clock matters to, a single one). What the frontier and
-/// the rounding work on.
+/// The graph in the terms of explorer/pipeline, whose frontier and rounding work on it. Each
+/// activity is a pass, and each of its useful clocks an option, in their order. An activity without
+/// a clock has one option.
 [[nodiscard]] PipelineWork launch_work(const LaunchCosts& costs);
 
 }  // namespace rubato

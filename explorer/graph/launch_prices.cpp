@@ -54,7 +54,7 @@ Frontier LaunchFrontiers::sweep(const Contraction& launches, std::vector<double>
   options.most_node_visits = FrontierOptions{}.most_node_visits;
   options.slope_bits = coarse_bits;
   Frontier coarse = sweep_contracted(launches, options, context);
-  // What was exact stays: it is the same where nothing faster is wanted.
+  // The exact part stays, so it does not depend on whether something faster is wanted.
   const double exact_to_s = exact.vertices.back().time_s;
   std::erase_if(coarse.vertices, [&](const FrontierVertex& v) { return v.time_s >= exact_to_s; });
   coarse.vertices.insert(coarse.vertices.begin(), exact.vertices.begin(), exact.vertices.end());
@@ -69,7 +69,7 @@ void ShorterPlans::add(double deadline_s) { deadlines_s_.insert(deadline_s); }
 
 const FrontierPlan* ShorterPlans::at(double deadline_s, std::size_t share,
                                      const RunContext& context) {
-  // One or two hundredths of a percent are swept in passing.
+  // The first few are nearly as long as the deadline: swept in passing.
   constexpr std::size_t made_first = 4;
   const auto time_s = [](double of_s, double shorter) { return of_s * (1.0 - shorter); };
   const double wanted_s = time_s(deadline_s, shorter_[share]);
@@ -93,9 +93,10 @@ const FrontierPlan* ShorterPlans::at(double deadline_s, std::size_t share,
   return found == plans_.end() ? nullptr : &found->second;
 }
 
-// A frontier's costs fall with time, idle energy rises: the bound of a vertex at the deadline, or
-// at the least time where its price is below the idle power. Two vertices with prices on both sides
-// of it give one without a time, of the price in between.
+// A vertex and its price give a line that no cost is below: cost + price x time >= a constant. Idle
+// energy rises with time. The sum of both falls with time where the price is above the idle power.
+// Then it is least at the deadline, else at the least time. Two vertices whose prices lie on both
+// sides of the idle power also give a line of exactly that price: a bound whatever the time.
 double bound_of_launches_j(const Frontier& frontier, double least_idle_w, double time_s) {
   const auto without_time_j = [](const FrontierVertex& v) {
     return v.lower_bound_j + v.price_w * v.time_s;

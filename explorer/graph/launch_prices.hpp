@@ -1,6 +1,7 @@
 #pragma once
-// Prices of time for every launch, and the time-energy frontiers of launches they come from: exact,
-// or to a small gap where that takes long.
+// Prices of time for every launch (Lagrange multipliers, shadow prices), and the time-energy
+// frontiers of launches that they come from. Frontiers are exact, or, where that takes long, exact
+// to a small gap.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,55 +18,59 @@
 
 namespace rubato {
 
-/// A price of time for every activity, a flow from first start to last end: docs/graphs.md.
+/// A price of time for every activity: joules that the whole run saves for each second that this
+/// activity may take longer. All prices together are a flow from the first start to the last end.
+/// docs/graphs.md, section 5.
 struct LaunchPrices {
   std::vector<double> flow_w;  ///< shape [activities]
   double lag_cost_j = 0.0;     ///< sum of flow x lag
-  double price_w = 0.0;        ///< of the whole, the value of the flow
+  double price_w = 0.0;        ///< of a second of the whole run: the value of the flow
 };
 
 [[nodiscard]] inline LaunchPrices prices_of(const FrontierPlan& plan) {
   return {plan.flow_w, plan.lag_cost_j, plan.price_w};
 }
 
-/// What the last end waits for, from activity to activity.
+/// The critical path: what the last end waits for, from activity to activity.
 struct LatestPath {
   std::uint32_t last = 0;              ///< activity that ends last
-  std::vector<const GraphArc*> waits;  ///< of it, of the activity it waits for, ... to the origin
+  std::vector<const GraphArc*> waits;  ///< into it, into what it waits for, ... to the origin
 };
 
 /// @param end_s  when activities ended, shape [activities]
 [[nodiscard]] LatestPath latest_path(const ExecutionGraph& graph, std::span<const double> end_s);
 
-/// All prices by one factor: still a flow.
+/// Multiplies all prices by one factor. They stay a flow.
 void scale(LaunchPrices& prices, double factor);
 
-/// One step of prices, still a flow: more along the path that ends last where that is too late, all
-/// of them less where it is in time.
+/// One step of a subgradient method. After a late end prices rise along the critical path, by
+/// `share` of the whole price (or of the least idle power, if that is more). After an end in time
+/// all of them fall, by half of `share`. They stay a flow.
 /// @param end_s         when activities ended, shape [activities]
-/// @param share         of the whole price, 0 to 1
+/// @param share         0 to 1
 /// @param least_idle_w  see LaunchCosts
 void step_prices(const ExecutionGraph& graph, std::span<const double> end_s, bool late,
                  double share, double least_idle_w, LaunchPrices& prices);
 
-/// A price of time that no frontier reaches: all of its vertices.
+/// As `enough_w` of LaunchFrontiers::sweep: no frontier reaches it, so all vertices are wanted.
 inline constexpr double all_prices = std::numeric_limits<double>::infinity();
 
-/// Frontiers of graphs. What a plan is does not depend on which others are wanted beside it.
+/// Frontiers of graphs. A plan is the same whichever others are wanted beside it.
 class LaunchFrontiers {
  public:
-  /// @param most_exact_visits  of nodes, before a sweep is begun again less finely: a tenth of a
-  ///                           second or so
+  /// @param most_exact_visits  visits of nodes after which a sweep begins again less finely; a
+  ///                           million take a tenth of a second or so
   explicit LaunchFrontiers(std::uint64_t most_exact_visits = 1'000'000)
       : most_exact_visits_(most_exact_visits) {}
 
-  /// Exact as far as is soon done. For what is faster, savings per second are told apart to 2^-20
-  /// of the greatest, and so is the price of time; bounds stay bounds, and the gap shows what it
-  /// costs (docs/graphs.md, section 5). Of large graphs curves lose those vertices that change no
-  /// cost by more than a ten-thousandth of what a launch can save.
-  /// @param times_s   at which plans are wanted, see FrontierOptions
-  /// @param enough_w  vertices that are faster than all of times_s are wanted up to the first at
-  ///                  this price of time or above
+  /// Exact from the slowest time as far as most_exact_visits go. Faster vertices are rounded:
+  /// savings per second, and so prices of time, are multiples of 2^-20 of the greatest. Bounds stay
+  /// bounds, and the gap shows what rounding costs (docs/graphs.md, section 5). In graphs with more
+  /// than 50,000 vertices of hulls, those are left out that change no cost by more than a
+  /// ten-thousandth of what a launch can save.
+  /// @param times_s   at which plans are wanted, s, see FrontierOptions
+  /// @param enough_w  beyond the shortest of times_s the frontier goes on to the first vertex whose
+  ///                  price of time is at least this, W
   [[nodiscard]] Frontier sweep(const Contraction& launches, std::vector<double> times_s,
                                double enough_w, const RunContext& context) const;
 
@@ -73,16 +78,17 @@ class LaunchFrontiers {
   std::uint64_t most_exact_visits_;
 };
 
-/// Frontier plans for deadlines, and for somewhat less time each, swept for when the first of them
-/// is asked for. Those for much less are swept for later: most of a sweep's time goes into the
-/// fastest plans.
+/// Frontier plans for deadlines, and for somewhat less time than each. One sweep makes those of all
+/// deadlines when the first of them is asked for. Plans for much less time are left to a second
+/// sweep, since most of a sweep's time goes into the fastest plans.
 class ShorterPlans {
  public:
-  /// @param shorter  shares by which plans end before their deadline, rising; must outlive this
+  /// @param shorter  shares of a deadline by which plans end before it, rising from 0; must outlive
+  ///                 this
   ShorterPlans(const CrashProblem& problem, std::span<const double> shorter)
       : launches_(problem), shorter_(shorter) {}
 
-  /// One more deadline, swept for with those given and not swept for yet.
+  /// One more deadline; its plans come with the next sweep.
   void add(double deadline_s);
 
   /// @param deadline_s  one of those given
@@ -92,7 +98,8 @@ class ShorterPlans {
                                        const RunContext& context);
 
  private:
-  // Prices choose clocks, bounds rest on others: seldom exact, so that little is swept for nothing.
+  // These prices choose clocks; bounds rest on others. So rounded ones will do, and an exact sweep
+  // is given up early.
   LaunchFrontiers sweeps_{100'000};
   Contraction launches_;
   std::span<const double> shorter_;
@@ -100,7 +107,7 @@ class ShorterPlans {
   std::map<double, FrontierPlan> plans_;  // by time
 };
 
-/// No launches that end by a time cost less together, idle power included.
+/// Lower bound on what launches that end by a time take together, idle power included, J.
 /// @param frontier      of launches alone
 /// @param least_idle_w  see LaunchCosts
 [[nodiscard]] double bound_of_launches_j(const Frontier& frontier, double least_idle_w,

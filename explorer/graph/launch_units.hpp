@@ -9,11 +9,11 @@
 
 namespace rubato {
 
-/// Which launches get one clock: a partition of the activities that clocks matter to.
+/// Which launches share a clock: a partition of the activities that have one into units.
 class LaunchUnits {
  public:
-  /// @param unit_of_activity  shape [activities], each < units; of other activities it counts for
-  ///                          nothing
+  /// @param unit_of_activity  shape [activities], each < units; ignored for activities without a
+  ///                          clock
   LaunchUnits(const LaunchCosts& costs, std::uint32_t units,
               std::vector<std::uint32_t> unit_of_activity);
 
@@ -41,12 +41,12 @@ struct ActivityTimes {
   std::span<const double> start_s, end_s;  ///< shape [activities]
 };
 
-/// Clocked activities on the path that ends last, each waiting for the one before it.
+/// Activities with a clock on the critical path, last one first.
 [[nodiscard]] std::vector<std::uint32_t> latest_path(const LaunchCosts& costs,
                                                      const ActivityTimes& times);
 
-/// Raises clocks of units on the path that ends last, least cost for each second saved first, until
-/// they save `late_s` or none can.
+/// Speeds up units on the critical path until they save `late_s` there or none can. Each goes to
+/// the clock that costs it least for a second saved; units for which that is least go first.
 /// @return whether anything was changed
 bool speed_up_latest_path(const LaunchCosts& costs, const LaunchUnits& units,
                           const ActivityTimes& times, double late_s,

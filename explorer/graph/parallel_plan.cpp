@@ -16,9 +16,9 @@ namespace rubato {
 
 namespace {
 
-// What a pass takes, of launches in the compute stream and of what it waits for between them.
+// What a pass takes: launches in the main stream, and the pauses between them.
 struct PassCost {
-  std::map<KernelId, double> launches;  // how many
+  std::map<KernelId, double> launches;  // how many, each times its slowdown
   ThrottleId throttle;
   double begin_s = std::numeric_limits<double>::infinity();
   double end_s = 0.0, compute_s = 0.0;
@@ -47,7 +47,8 @@ PassType type_of(const GraphModel& model, const ClockGrid& grid, std::span<const
   return type;
 }
 
-// What passes of one stage wait for from another: a message between the two, alone.
+// Gives dependencies between passes of two stages the time of a message between the two, alone: the
+// shortest there is.
 void add_messages(const GraphModel& model, std::uint64_t ranks_of_stage,
                   PipelineSchedule& schedule) {
   const ExecutionGraph& graph = model.graph();
@@ -95,8 +96,8 @@ ParallelPlanner::ParallelPlanner(const ParallelStepInput& input, const std::stri
   make_work(slowdown_of(graph_.graph, disturbance), input.gpus() / input.pipeline.stages);
 }
 
-// Passes as the planner of pipelines takes them: the sums of their kernels at each clock, and what
-// they wait for within.
+// Passes as the planner of pipelines takes them: at each clock the sums of their kernels, and the
+// pauses within them.
 void ParallelPlanner::make_work(const std::vector<double>& slowdown, std::uint64_t ranks_of_stage) {
   const ExecutionGraph& graph = graph_.graph;
   std::vector<PassCost> costs(step_.schedule.passes.size());
@@ -172,14 +173,14 @@ bool ParallelPlanner::speed_up(PipelinePlan& plan, const std::set<std::uint32_t>
   return !steps.empty();
 }
 
-// The planner of pipelines knows nothing of what runs beside passes and between them: where the
-// graph ends late, passes on its last path are sped up, and where those are at their fastest, the
-// passes that keep messages beside them waiting.
+// The planner of pipelines knows nothing of what runs beside passes and between them. Where the
+// graph ends late, passes on its critical path are sped up. Where those are at their fastest, it is
+// the turn of passes that keep messages beside them waiting.
 void ParallelPlanner::keep_in_time(ParallelPlan& best, PipelinePlan plan,
                                    const RunContext& context) {
   constexpr int most_repairs = 80;
   constexpr double rounding = 1e-9;
-  constexpr double slowed_by = 8.0;  // about: a waiting message slows kernels by an eighth
+  constexpr double slowed_by = 8.0;  // a waiting message slows kernels by about an eighth
   const double allowed_s = (1.0 + best.slack_frac + rounding) * baseline_.span_s;
   const LatePasses late_passes(graph_.graph, baseline_, pass_of_activity_);
   const PipelinePlan wanted = plan;
@@ -190,7 +191,7 @@ void ParallelPlanner::keep_in_time(ParallelPlan& best, PipelinePlan plan,
       give_back(plan, wanted, allowed_s, context);
       return keep_if_better(best, plan);
     }
-    // Behind one path that is late comes the next: more at once, the longer it takes.
+    // Once one late path is shorter, another is the longest: from round to round more at once.
     double missing_s = (1.0 + 0.25 * i) * (run.span_s - allowed_s);
     bool sped_up = false;
     for (const std::set<std::uint32_t>& passes : late_passes.of(run)) {
@@ -200,15 +201,15 @@ void ParallelPlanner::keep_in_time(ParallelPlan& best, PipelinePlan plan,
     }
     if (!sped_up) break;
   }
-  // Still late: as much of it as there is room for beside the default clocks.
+  // Still late: the default clocks, and as much of the plan as ends in time.
   PipelinePlan in_time = plan;
   std::ranges::fill(in_time.option_of_pass, OptionId{0});
   give_back(in_time, plan, allowed_s, context);
   keep_if_better(best, in_time);
 }
 
-// What repairs sped up more than was needed gets the clocks back that were wanted, many passes at a
-// time, then fewer, as long as the step ends in time.
+// Repairs may speed up more than was needed. Passes get the clocks back that were wanted, as long
+// as the step ends in time: many passes at once, then fewer.
 void ParallelPlanner::give_back(PipelinePlan& plan, const PipelinePlan& wanted, double allowed_s,
                                 const RunContext& context) {
   constexpr std::size_t most_trials = 64, least_trials = 12, most_replayed = 2'000'000;

@@ -1,6 +1,7 @@
 #pragma once
-// Clocks for every pass of a step of parallel training: found on passes by the planner of
-// pipelines, replayed launch by launch on the step's execution graph. docs/parallel.md.
+// Clocks for every pass of a step of parallel training. The planner of pipelines finds them on
+// passes; the simulator replays them launch by launch on the step's execution graph.
+// docs/parallel.md.
 
 #include <memory>
 #include <optional>
@@ -18,21 +19,21 @@
 
 namespace rubato {
 
-/// A plan's change against the default clocks, by the simulator of graphs, one GPU for each stage.
+/// A plan and its change against the default clocks, by the simulator of graphs, with one GPU for
+/// each stage.
 struct ParallelPlan {
-  double slack_frac = 0.0;
+  double slack_frac = 0.0;  ///< asked for
   GraphPlan plan;
   double time_frac = 0.0;
   double energy_frac = 0.0;
 };
 
-/// One step of parallel training: its graph, its baseline, plans. A clock for each pass of each
-/// stage; what is done once in a step keeps the default clocks, and changes of clock are free.
+/// One step of parallel training: its graph, its baseline, plans. Each pass of each stage has a
+/// clock. What is done once in a step keeps the default clocks. Changes of clock are free.
 class ParallelPlanner {
  public:
-  /// @param disturbance  of ranks as parallel_step numbers them: of stage s rank s x GPUs of a
-  /// stage;
-  ///                     baseline and plans are of the disturbed step
+  /// @param disturbance  what is slower than usual: baseline and plans are of the disturbed step.
+  ///                     Ranks are those of parallel_step: of stage s rank s x GPUs of a stage
   /// @throws what parallel_step, capture_graph, slowdown_of and make_clock_grid throw
   ParallelPlanner(const ParallelStepInput& input, const std::string& grid,
                   const GraphDisturbance& disturbance = {});
@@ -45,8 +46,8 @@ class ParallelPlanner {
   /// The default clocks, replayed.
   [[nodiscard]] const GraphRun& baseline() const noexcept { return baseline_; }
 
-  /// One for each slack, >= 0, none later than (1 + slack) x the baseline. The baseline itself
-  /// where nothing better was found.
+  /// One plan for each slack >= 0, none later than (1 + slack) x the baseline. Where nothing better
+  /// was found it is the default clocks.
   [[nodiscard]] std::vector<ParallelPlan> plan(std::span<const double> slacks_frac,
                                                const RunContext& context = {});
 

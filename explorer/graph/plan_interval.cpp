@@ -110,7 +110,8 @@ GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
   return parts;
 }
 
-// How much of the errors of a change of clock a kernel has, alone, at what the limit leaves it.
+// How much of the errors of a change of clock a kernel has: of the clocks that it runs at alone,
+// lowered where it reaches the power limit.
 ErrorReach GraphPlanIntervals::reach(KernelId kernel, ClockId clock) const {
   if (clock == grid_.default_clock()) return {};
   const auto at = [&](ClockId id) {
@@ -119,7 +120,7 @@ ErrorReach GraphPlanIntervals::reach(KernelId kernel, ClockId clock) const {
   return error_reach(model_.spec(), at(grid_.default_clock()), at(clock));
 }
 
-// What a launch takes in a draw over what it takes in the model.
+// Time and energy of a launch in a draw, each over that in the model.
 Cost GraphPlanIntervals::drawn(std::size_t model, KernelId kernel, ClockId clock) const {
   const OperatingPoint own = model_.evaluate(kernel, grid_[clock]),
                        other = operating_point(specs_[model], kernels_[model][index(kernel)],

@@ -1,7 +1,7 @@
 #pragma once
-// How far off a plan of a captured run may be though the captured times are exact: the model says
-// what changes when clocks change, and errs. docs/graphs.md, section 3; how often the intervals
-// hold: explorer/confidence/coverage.hpp.
+// How far off a plan of a captured run may be. Captured times are exact, but what other clocks
+// change is the model's word, and it errs. docs/graphs.md, section 3. explorer/coverage.hpp says
+// how often the intervals hold.
 
 #include <map>
 #include <span>
@@ -15,41 +15,42 @@
 
 namespace rubato {
 
-/// A plan's change against the default clocks, as fractions.
+/// A plan's change against the default clocks: -0.02 is 2 % less.
 struct PlanChange {
   double time_frac = 0.0;
   double energy_frac = 0.0;
 };
 
-/// 90 % interval of a plan's change.
+/// 90 % interval of a plan's change, for time and energy each.
 struct GraphPlanInterval {
   PlanChange low, high;
 };
 
-/// Draws of what the model leaves open, each of which all plans of a run meet: how captured times
-/// split into core and memory and how far core energies are off, in common to the kernels of a
-/// class (mostly each function's own where not even the class is known); the fits of kernels that
-/// were measured; and errors no model of this form is free of, a part that all kernels share and
-/// one of each source (the fit a kernel's coefficients come from, else its function: other grids of
-/// it err alike).
+/// Monte Carlo draws of what the model leaves open. All plans of a run meet the same draws:
+/// - Of captured kernels: how their times split into core and memory, and how far core energies are
+///   off. Kernels of a class err alike; where the class is unknown, mostly each function by itself.
+/// - Of measured kernels: their fits.
+/// - Errors that no model of this form is free of: a part that all kernels share, and one of each
+///   source. A source is the fit that a kernel's coefficients come from, else its function:
+///   launches with other grids err alike.
 class GraphPlanIntervals {
  public:
-  /// @param model, grid  of plans; must outlive it
+  /// @param model, grid  of plans; must outlive this
   /// @param as_captured  the same kernels with collectives on their captured SMs
   /// @param baseline     the default clocks, replayed as captured
   GraphPlanIntervals(const GraphModel& model, const GraphModel& as_captured, const ClockGrid& grid,
                      const GraphRun& baseline);
 
-  /// To first order: launches on the path that ends last draw out the run; energies add up. Idle
-  /// power while one GPU waits longer for another is left out, as is what no clock changes.
+  /// To first order: the run takes longer by what launches on its critical path take longer, and
+  /// energies add up. Left out is idle power while one GPU waits longer for another.
   /// @param run  of the plan
-  /// @return reaches to what the model itself says
+  /// @return widened, where needed, to hold what the model itself says
   [[nodiscard]] GraphPlanInterval of(const GraphPlan& plan, const GraphRun& run) const;
 
  private:
   // Launches of one kernel at one clock.
   struct Part {
-    double path_s = 0.0;  // on the path that ends last
+    double path_s = 0.0;  // on the critical path
     double energy_j = 0.0;
     ErrorReach reach;  // of the errors of its change of clock, see error_reach
   };
@@ -64,9 +65,9 @@ class GraphPlanIntervals {
 
   const GraphModel& model_;
   const ClockGrid& grid_;
-  RelativeErrors scale_;                                  // of intervals
+  RelativeErrors scale_;                                  // by which drawn intervals are widened
   Cost base_;                                             // the default clocks, by the model
-  std::vector<Cost> bases_;                               // and drawn, shape [models]
+  std::vector<Cost> bases_;                               // and by each draw, shape [models]
   std::vector<GpuSpec> specs_;                            // shape [models]
   std::vector<std::vector<KernelCoefficients>> kernels_;  // shape [models][kernels]
   std::vector<std::size_t> source_of_kernel_;
@@ -74,8 +75,8 @@ class GraphPlanIntervals {
   std::vector<Cost> errors_;  // logarithms, shape [models x draws_per_model x sources]
 };
 
-/// Activities of the path that ends last: what each of them takes longer, the run takes longer.
-/// @return in reverse order of time
+/// Activities of the critical path: what each of them takes longer, the run takes longer.
+/// @return last one first; empty for an empty graph
 [[nodiscard]] std::vector<ActivityId> last_path(const ExecutionGraph& graph, const GraphRun& run);
 
 }  // namespace rubato

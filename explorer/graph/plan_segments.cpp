@@ -41,8 +41,8 @@ class SegmentCutter {
     now.energy_j += energy_j;
   }
 
-  // Stretches in which nothing starts go to the one before; what ran before the first range
-  // was named, to that range.
+  // A stretch in which nothing starts is part of the one before. Launches before the first named
+  // range belong to that range.
   [[nodiscard]] std::vector<PlanSegment> take(double end_s) {
     std::vector<PlanSegment> kept;
     for (PlanSegment& segment : segments_) {
@@ -57,7 +57,7 @@ class SegmentCutter {
   }
 
  private:
-  // Begins a segment like the one before it; two that begin at once are one.
+  // Begins a segment like the one before it. If nothing has started in that yet, it begins anew.
   PlanSegment& cut(double start_s) {
     if (segments_.empty() || segments_.back().launches > 0) {
       segments_.push_back(segments_.empty() ? PlanSegment{} : segments_.back());

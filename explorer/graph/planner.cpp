@@ -17,12 +17,13 @@ namespace rubato {
 
 namespace {
 
-// Kernels that run at the same time slow each other down, which solvers do not know: they are asked
-// for plans that end earlier by these shares, until the simulator finds one in time.
+// Kernels that run at the same time slow each other down. Solvers know that only as it was at the
+// default clocks. So they are asked for plans that end earlier, by these shares of the deadline,
+// until the simulator finds one in time.
 constexpr std::array shorter{0.0,   0.0005, 0.001, 0.002, 0.004, 0.008, 0.016,
                              0.032, 0.064,  0.1,   0.16,  0.25,  0.4};
-constexpr int halvings = 5;       // between the last late and the first plan in time
-constexpr int most_repairs = 60;  // of a late plan
+constexpr int halvings = 5;       // of the share, between the last late plan and the first in time
+constexpr int most_repairs = 60;  // replays of a late plan while it is sped up
 
 bool may_stall(const SwitchModel& switching) {
   return switching.core.stall_s > 0.0 || (switching.mem && switching.mem->stall_s > 0.0);
@@ -79,7 +80,7 @@ Frontier GraphPlanner::frontier_of_no_question() const {
                                  {});
 }
 
-// Not beyond where the sum of launches and idle power is least.
+// The time to plan for: no longer than where launches and idle power together take least.
 double GraphPlanner::target_s(double deadline_s) const {
   const std::vector<FrontierVertex>& vertices = prices_->frontier.vertices;
   const auto dear = [&](const FrontierVertex& v) { return v.price_w >= alone_.least_idle_w(); };
@@ -159,8 +160,8 @@ void GraphPlanner::repair(GraphPlanResult& result, const LaunchUnits& units,
   }
 }
 
-// From the whole time to shorter ones until the simulator finds a plan in time, then between it and
-// the one before. The first one is also repaired, where that is late.
+// Tries the whole time, then shorter ones, until the simulator finds a plan in time; then times
+// between that one and the one before. If the first plan is late, it is repaired too.
 void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& units,
                                   const ClocksFor& clocks_for, const RunContext& context) {
   const double before_s = target_s(result.deadline_s);
@@ -250,7 +251,8 @@ void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
   even_out(result, units, context);
 }
 
-// By the prices of a time for which a question was asked, each launch as if by itself.
+// The bound of launches alone.
+// @param prices_at_s  deadline of a question asked, whose prices the search for it starts from
 double GraphPlanner::bound_apart_j(const GraphPlanResult& result, double prices_at_s,
                                    const HeldEnergy& held, const RunContext& context) const {
   const FrontierPlan& alone = targets_->alone.at(prices_at_s);
@@ -274,9 +276,9 @@ bool GraphPlanner::limited_together() const noexcept {
   return prices_ && prices_->contended.jointly_limited();
 }
 
-// With what runs beside what: from prices for launches as slow as beside each other.
+// The higher of the bound of launches alone and of the one that knows what runs beside what.
 double GraphPlanner::lower_bound_j(const GraphPlanResult& result, const RunContext& context) {
-  // All there are were tried.
+  // Every single clock was tried.
   if (result.question.grain == GraphGrain::iteration) return result.run.total_energy_j;
   const double apart_j = bound_apart_j(result, result.deadline_s, prices_->held, context);
   if (!prices_->contended.matters()) return apart_j;
@@ -289,12 +291,12 @@ double GraphPlanner::lower_bound_j(const GraphPlanResult& result, const RunConte
   const double together_j = prices_->contended.least_j(
       {result.deadline_s, prices_->frontier.least_time_s, automatic, stalls},
       arc_flow(model_.graph(), prices->arc_flow_w), units ? &*units : nullptr, context);
-  // At the power limit launches take less than they do alone at any clock asked for.
+  // At a power limit that they reach together, launches may take less than alone at any clock.
   const double bound_j = prices_->held.least_j(result.deadline_s, stalls) + together_j;
   return limited_together() ? bound_j : std::max(bound_j, apart_j);
 }
 
-// Durations and prices for every deadline, and for somewhat less time each.
+// Durations and prices for every deadline, and for somewhat less time than each.
 GraphPlanner::Targets GraphPlanner::targets_for(std::span<const GraphPlanResult> results,
                                                 const RunContext& context) {
   std::set<double> deadlines_s;

@@ -1,8 +1,8 @@
 #pragma once
-// Clocks for an execution graph: one for all, one per pass, per kernel, or per launch, within a
-// time. Solvers work on launches alone; the simulator, with everything that runs at once, says what
-// each plan takes, and a plan that it finds late is made again for less time. Start here;
-// docs/graphs.md.
+// Clocks for an execution graph within a time: one for all, or one per GPU, pass, kernel, launch or
+// run of launches (GraphGrain). Launches that run at once slow each other down, which solvers know
+// only as it was at the default clocks. The simulator says what each plan takes. A plan that it
+// finds late is made again for less time. Start here; docs/graphs.md, section 5.
 
 #include <cstdint>
 #include <functional>
@@ -30,17 +30,18 @@ namespace rubato {
 /// Up to this gap a plan is taken to be the best there is: more is rounding.
 inline constexpr double optimal_gap_frac = 1e-9;
 
-/// An answer. Energies are of all GPUs over one replay of the graph.
+/// An answer. Energies are of all GPUs over one replay of the graph, J.
 struct GraphPlanResult {
   GraphQuestion question;
   SolveStatus status = SolveStatus::infeasible;
   double deadline_s = 0.0;
   GraphPlan plan;              ///< empty if infeasible
   GraphRun run;                ///< by the simulator
-  SwitchModel switching = {};  ///< counted in `run`: nothing but for automatic
-  /// No plan of this grain takes less energy by the deadline, by the simulator's rules, unless
-  /// launches of three streams of a GPU or more reach the power limit together. Of automatic: by
-  /// launches as fast as alone, or as if changes of clock were free.
+  SwitchModel switching = {};  ///< counted in `run`: of automatic; of other grains nothing
+  /// No plan of this grain that ends by the deadline takes less energy in the simulator. Not
+  /// covered: launches of three or more streams of a GPU that reach the power limit together.
+  /// Of automatic it is the higher of two bounds: one has each launch as fast as alone, the other
+  /// has changes of clock for free.
   double lower_bound_j = 0.0;
   double gap_frac = 0.0;  ///< (energy - bound) / energy, >= 0
 
@@ -53,21 +54,23 @@ class GraphPlanner {
   /// Replays the graph at every clock.
   /// @param model      must outlive the planner
   /// @param switching  what changes of clock take; nothing: not known, no automatic plans
-  /// @param baseline   what slack is beyond, kept as a copy; null: the default clocks of the model
+  /// @param baseline   run whose time slack is added to, kept as a copy; null: the default clocks
+  ///                   of the model
   /// @throws UsageError as validate(SwitchModel)
   GraphPlanner(const GraphModel& model, const ClockGrid& grid, const RunContext& context = {},
                const std::optional<SwitchModel>& switching = {},
                const GraphRun* baseline = nullptr);
   ~GraphPlanner();
 
-  /// What slack is beyond: the default clocks, replayed.
+  /// The run whose time slack is added to: the default clocks, replayed.
   [[nodiscard]] const GraphRun& baseline() const noexcept { return baseline_; }
 
   /// By clock.
   [[nodiscard]] const std::vector<UniformRun>& uniform() const noexcept { return uniform_; }
 
-  /// Least cost of launches alone, each at a clock of its own, see LaunchCosts: for every time, or
-  /// after questions for those that answers needed.
+  /// The time-energy frontier: for each time the least cost (see LaunchCosts) of launches alone,
+  /// each at a clock of its own. It has every time if it is asked for before plan(); after plan()
+  /// it has the times that those answers needed.
   [[nodiscard]] const Frontier& frontier(const RunContext& context = {});
 
   [[nodiscard]] const ClockGrid& grid() const noexcept { return grid_; }
@@ -76,48 +79,54 @@ class GraphPlanner {
   /// Whether plans of several clocks were asked for, which need the frontier.
   [[nodiscard]] bool has_frontier() const noexcept { return prices_ != nullptr; }
 
-  /// Whether launches that run at once were seen to reach the power limit while plans were bounded:
-  /// they take less than alone at any clock then, so that launches alone bound nothing.
+  /// Whether launches that run at once were seen to reach the power limit while plans were bounded.
+  /// There they may take less energy than alone at any clock: the bound of launches alone is none.
   [[nodiscard]] bool limited_together() const noexcept;
 
-  /// The frontier swept once more, so that no question has a part in it. A sweep with times of
-  /// plans visits a few nodes more, and one that visits too many is begun again less finely.
+  /// The frontier of every time, swept anew: the same whatever was asked. That of frontier()
+  /// depends a little on the times asked for: they add to the nodes that a sweep visits, and a
+  /// sweep that visits too many begins again less finely.
   [[nodiscard]] Frontier frontier_of_no_question() const;
 
-  /// No plan takes less energy by a time, unless limited_together(), and with the limits of
-  /// GraphPlanResult::lower_bound_j.
+  /// Lower bound on the energy of every plan that ends by a time, J, each launch as if alone. None
+  /// if limited_together(), and with the limits of GraphPlanResult::lower_bound_j.
   /// @param frontier  of this planner, by either of the above
   [[nodiscard]] double bound_of_launches_j(const Frontier& frontier, double time_s) const {
     return rubato::bound_of_launches_j(frontier, alone_.least_idle_w(), time_s);
   }
 
-  /// One result per question, of the same energy whatever is asked beside it, unless that is at a
-  /// slack that is none of the usual ones; automatic ones start their search from such plans, and
-  /// may differ a little. Stopped, later ones are `time_limit`: what is known, and no bound.
+  /// One result per question. Its energy is the same whatever else is asked at the usual slacks.
+  /// (Automatic ones may differ a little: their search starts from the plans of other questions.)
+  /// Once `context` stops it, the remaining results have status `time_limit`: the best plan known
+  /// by then, without a bound.
   /// @throws UsageError for a slack that is not a number > -1, or automatic plans where nothing is
   ///         known of changes of clock
   [[nodiscard]] std::vector<GraphPlanResult> plan(std::span<const GraphQuestion> questions,
                                                   const RunContext& context = {});
 
-  /// Plans of those questions within the ones last asked that could save more: no bounds.
+  /// Plans of coarser or shorter questions that were also answered for the ones last asked, since
+  /// they could save more (questions_within); without bounds.
   [[nodiscard]] const std::vector<GraphPlanResult>& within() const noexcept { return within_; }
 
-  /// A plan for one more question, of one clock for all or automatic, begun from plans and prices
-  /// of an automatic one of those last asked: no bound.
+  /// A plan for one more question, without a bound.
+  /// @param question  iteration or automatic
+  /// @param asked     an automatic one of those last asked: the search starts from its prices and
+  ///                  from plans of within()
   [[nodiscard]] GraphPlanResult plan_more(const GraphQuestion& question,
                                           const GraphPlanResult& asked,
                                           const RunContext& context = {});
 
  private:
-  // Sums of a thousand launches differ in the last digits.
+  // Share of a deadline that still counts as in time: sums of a thousand launches differ in the
+  // last digits.
   static constexpr double time_tolerance = 1e-9;
 
-  // Clocks of units that end by a time on launches alone, from a target.
+  // Clocks of units that, with launches alone, end by a time; chosen from a plan of the frontier.
   using ClocksFor = std::function<std::optional<std::vector<ClockId>>(const FrontierPlan& target,
                                                                       double limit_s)>;
 
-  // Frontier plans of launches alone, one for each deadline asked for, and beside each other,
-  // several each.
+  // Frontier plans for each deadline asked for: of launches alone one, and several, for that time
+  // and for less, of launches as slow as beside each other.
   struct Targets {
     std::map<double, FrontierPlan> alone;  // by deadline
     ShorterPlans beside;
@@ -161,17 +170,18 @@ class GraphPlanner {
   ClockGrid grid_;
   std::optional<SwitchModel> switching_;
   GraphSimulator simulator_;
-  GraphRun defaults_, baseline_;  // the model's default clocks; what slack is beyond
+  GraphRun defaults_, baseline_;  // the model's default clocks; see baseline()
   std::vector<UniformRun> uniform_;
-  // Launches alone, for bounds, and as slow as at the default clocks beside each other, for plans.
+  // Of launches alone, for bounds; and of launches as slow as beside each other at the default
+  // clocks, for plans.
   LaunchCosts alone_, beside_;
-  HeldEnergy held_;  // as if nothing was slower for what runs beside it
+  HeldEnergy held_;  // as if nothing slowed down what runs beside it
   StepRepeats own_, shared_;
   // What plans of many clocks need: made when the first of them is asked for.
   struct Prices;
   std::unique_ptr<Prices> prices_;
   std::optional<Targets> targets_;       // of the questions last asked
-  std::vector<GraphPlanResult> within_;  // those
+  std::vector<GraphPlanResult> within_;  // see within()
 };
 
 }  // namespace rubato

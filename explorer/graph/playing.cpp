@@ -89,7 +89,7 @@ PlayedRun play(const GraphModel& model, GraphSimulator& simulator,
   constexpr double settled = 1e-6;  // of the span, between two rounds
   Player player(scores, other);
   PlayedRun played{start, 0.0};
-  // Passes alone: each of them takes all of its score's clocks.
+  // Without phases the run is cut into passes alone.
   played.run.phases.clear();
   GraphPlan plan = uniform_plan(model.graph(), other);
   double before_s = -1.0;

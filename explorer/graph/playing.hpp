@@ -1,6 +1,6 @@
 #pragma once
-// One step's clocks played for all steps, as the Python package does: what a captured plan really
-// gives. docs/apply.md.
+// One step's clocks played for all steps, as the Python package plays them: what a plan of a
+// captured run really gives. docs/apply.md.
 
 #include <map>
 #include <optional>
@@ -20,14 +20,15 @@ struct StepStretch {
   double time_s = 0.0;
 };
 
-/// The segments of the played step of a GPU, or all where it has no steps: what a plan file plays.
+/// The segments of a GPU's middle step, which is played for all (played_position). All segments
+/// where it has no steps. This is what a plan file plays.
 [[nodiscard]] std::vector<StepStretch> played_step(std::span<const PlanSegment> segments,
                                                    GpuId gpu);
 
 /// A GPU's clocks in each pass of a step.
 class StepScore {
  public:
-  /// A clock from a share of its pass on; the first of a pass is at 0.
+  /// A clock from a share of its pass's time on; the first of a pass is at 0.
   struct Change {
     double at_frac = 0.0;
     ClockId clock;
@@ -35,8 +36,8 @@ class StepScore {
 
   explicit StepScore(std::span<const StepStretch> step);
 
-  /// Of the number-th pass of that name, from 0; of the last, if the step has fewer; empty if it
-  /// has none.
+  /// Clocks of the pass of that name with that number in the step, counted from 0. If the step has
+  /// fewer: of the last one. If it has none: empty.
   [[nodiscard]] std::span<const Change> find(std::string_view pass, std::size_t number) const;
 
  private:
@@ -49,11 +50,12 @@ struct PlayedRun {
   double known_frac = 0.0;  ///< share of GPU time in passes that the scores have
 };
 
-/// Each pass of each step takes the clocks of its GPU's score at the same shares of its time, which
-/// is learned by playing. A pass that the score lacks keeps the clock.
+/// Each pass of each step takes the clocks of its GPU's score at the same shares of its time. How
+/// long a pass takes under these clocks is learned by playing: runs are repeated until their time
+/// settles. A pass that the score lacks keeps the clock before it.
 /// @param scores  shape [gpus]
 /// @param other   clock of GPUs whose score has none of their passes
-/// @param start   a run of the graph to learn from
+/// @param start   a run of the graph: the first times of its passes
 [[nodiscard]] PlayedRun play(const GraphModel& model, GraphSimulator& simulator,
                              std::span<const StepScore> scores, ClockId other,
                              const SwitchModel& switching, const GraphRun& start);

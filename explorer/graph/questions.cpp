@@ -27,7 +27,7 @@ std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
                                  GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic}) {
     if (name_of(grain) == name) return grain;
   }
-  return name == "auto" ? std::optional(GraphGrain::automatic) : std::nullopt;  // as once
+  return name == "auto" ? std::optional(GraphGrain::automatic) : std::nullopt;  // an older name
 }
 
 bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other) {
@@ -67,8 +67,9 @@ std::vector<GraphQuestion> questions_within(std::span<const GraphQuestion> asked
   return within;
 }
 
-// Coarser plans, and those for less time, are plans for this question too: the best of them. Plans
-// for more time may end in time as well, but who asks for less alone does not know them.
+// Keeps the best plan of those for coarser questions and for less time: they answer this one too.
+// Plans for more time may also end in time. They are left out, since an answer must not depend on
+// what else is asked.
 void GraphPlanner::keep_known_plans(GraphPlanResult& result,
                                     std::span<const GraphPlanResult> known) {
   for (const GraphPlanResult& one : known) {
@@ -86,7 +87,7 @@ void GraphPlanner::keep_known_plans(GraphPlanResult& result,
 
 namespace {
 
-// What is the least for a longer time is for a shorter one too.
+// A bound for a longer time holds for a shorter one too.
 void share_bounds(std::span<GraphPlanResult> results) {
   for (GraphPlanResult& result : results) {
     if (result.question.grain == GraphGrain::iteration) continue;
@@ -99,7 +100,7 @@ void share_bounds(std::span<GraphPlanResult> results) {
 
 }  // namespace
 
-// Whether a plan for a question within one asked could be better than what is found for that.
+// Whether a plan for `within` could be better than what is found for `asked`: bounds do not say no.
 bool GraphPlanner::could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
                               const RunContext& context) const {
   if (asked.question.grain == GraphGrain::iteration || within.deadline_s > asked.deadline_s ||
@@ -111,8 +112,8 @@ bool GraphPlanner::could_save(const GraphPlanResult& within, const GraphPlanResu
          bound_apart_j(within, asked.deadline_s, held_, context) < enough_j;
 }
 
-// Of the questions within: those that bounds do not show to be of no use. Those asked for take what
-// is better.
+// Answers those questions within the ones asked that could_save(). Results of the ones asked take
+// plans that are better.
 std::vector<GraphPlanResult> GraphPlanner::answers_within(std::span<GraphPlanResult> asked,
                                                           const RunContext& context) {
   if (context.stop_requested()) return {};  // prices may be missing
@@ -167,7 +168,7 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   }
   within_.clear();
   if (many_clocks) within_ = answers_within(results, context);
-  for (GraphPlanResult& one : within_) {  // as if it was asked
+  for (GraphPlanResult& one : within_) {  // as if asked for
     keep_known_plans(one, results);
     keep_known_plans(one, within_);
   }

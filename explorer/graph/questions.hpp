@@ -11,8 +11,9 @@
 namespace rubato {
 
 /// What gets one clock: the whole run, each GPU, each pass on a GPU, each kernel of a pass on a
-/// GPU, or each launch. A finer plan never takes more energy than a coarser one for the same time.
-/// Automatic knows what a change of clock takes: runs of launches share one.
+/// GPU, or each launch, changes of clock free. For the same time a finer plan of these never takes
+/// more energy than a coarser one. Automatic (`segment` for users) counts what changes of clock
+/// take: runs of launches share a clock.
 enum class GraphGrain { iteration, gpu, pass, kernel, launch, automatic };
 [[nodiscard]] std::string_view name_of(GraphGrain value) noexcept;
 [[nodiscard]] std::optional<GraphGrain> grain_named(std::string_view name) noexcept;
@@ -21,31 +22,32 @@ enum class GraphGrain { iteration, gpu, pass, kernel, launch, automatic };
 struct GraphQuestion {
   GraphGrain grain = GraphGrain::kernel;
   double slack_frac = 0.0;  ///< > -1
-  /// Launch, automatic: each step of a capture has clocks of its own. Only one of them can be
-  /// played for all, see StepRepeats.
+  /// Of launch and automatic: each step of a capture has clocks of its own. A plan file holds those
+  /// of one step only, see StepRepeats.
   bool own_steps = false;
-  /// Automatic: from the effect of a change to the next request, if that is longer than what the
-  /// switch model asks for, >= 0.
+  /// Of automatic: least time from the effect of a change to the next request, >= 0. It counts
+  /// where it is longer than the dwell of the switch model.
   double dwell_s = 0.0;
 
   friend bool operator==(const GraphQuestion&, const GraphQuestion&) = default;
 };
 
-/// Whether a plan for `other` is one for `question` too, if it ends by the deadline of that.
+/// Whether a plan for `other` is one for `question` too, if it ends by the deadline of `question`.
 [[nodiscard]] bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other);
 
-/// The same question but for its slack.
+/// Whether two questions are the same but for their slack.
 [[nodiscard]] bool differ_in_slack(const GraphQuestion& a, const GraphQuestion& b);
 
-/// What is asked for where no slack is given, and beyond.
+/// Slacks at which questions look at each other's plans, see questions_within().
 inline constexpr std::array usual_slacks_frac{0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5};
 
-/// Questions whose plans answer the given ones too: coarser grains, each at the same slack and at
-/// the usual smaller ones. Searches are not exact, and one for less time may find what another
-/// misses: an answer that looks at all of these is the same whatever is asked beside it.
-/// @param gpus            of the graph
-/// @param any_clock_frac  slack at which every single clock ends in time: with as much, and more
-///                        than is usual, nothing smaller is looked at
+/// Questions whose plans answer the given ones too: the same and coarser grains, each at the same
+/// slack and at the usual smaller ones. For example, on one GPU kernel at 2 % brings pass at 0, 1
+/// and 2 % and kernel at 0 and 1 %. Searches are not exact, and one for less time may find what
+/// another misses. An answer that looks at all of these does not depend on what else is asked.
+/// @param gpus            number of GPUs of the graph
+/// @param any_clock_frac  slack at which every single clock ends in time. Questions with as much,
+///                        and with more than the usual slacks, bring no smaller slacks
 /// @return those that are not asked already, each once
 [[nodiscard]] std::vector<GraphQuestion> questions_within(std::span<const GraphQuestion> asked,
                                                           std::size_t gpus, double any_clock_frac);

@@ -57,8 +57,8 @@ GraphPlanOutcome Rehearsal::played(GraphPlanResult result) {
 GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
                                     std::span<const GraphPlanOutcome* const> known,
                                     const RunContext& context) {
-  // From effect to effect, of a step: where steps differ, so do the shares of their time at which
-  // clocks change, and plans made for a longer latency may be the better ones.
+  // Distances between effects of changes, as shares of a step. Where steps differ, so do the shares
+  // of their time at which clocks change: few changes, far apart, may be better.
   constexpr std::array<double, 5> apart_frac{0.0125, 0.025, 0.05, 0.1, 0.2};
   constexpr double small_gap_frac = 0.005;
   if (!given.counted) return given;
@@ -80,7 +80,7 @@ GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
     if (context.stop_requested() || best.result.gap_frac <= small_gap_frac) break;
     GraphPlanOutcome outcome = answered(question, given.result, context);
     if (!outcome.counted) break;
-    if (!saves_more(outcome, best)) continue;  // in less time it saves less
+    if (!saves_more(outcome, best)) continue;  // for less time it would save even less
     if (outcome.counted->in_time) {
       best = std::move(outcome);
     } else {
@@ -90,15 +90,16 @@ GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
   return best.counted ? best : given;
 }
 
-// Asks for plans in less time, between one that is late and one that is not, or is none.
+// Asks for plans for less time. It halves the slack between one whose plan is late when played and
+// one whose plan is in time, or that has no plan.
 // @param late  what the question's own plan comes to
-// @param best  in time, or nothing; replaced by what saves more
+// @param best  in time, or nothing; replaced by a plan in time that saves more
 void Rehearsal::tighten(const GraphQuestion& question, const CountedChanges& late,
                         const GraphPlanResult& asked, GraphPlanOutcome& best,
                         const RunContext& context) {
   constexpr int tries = 6;
-  constexpr double reserve = 1.25;     // of what a plan is late by
-  constexpr double least_step = 0.25;  // of what the first one is late by
+  constexpr double reserve = 1.25;     // times what a plan is late by
+  constexpr double least_step = 0.25;  // times what the first one is late by
   const double slack_frac = asked.question.slack_frac;
   const double first_by_frac = late.change.time_frac - slack_frac;
   double late_frac = question.slack_frac, by_frac = first_by_frac;
@@ -139,7 +140,7 @@ GraphPlanOutcome Rehearsal::answered(const GraphQuestion& question, const GraphP
   return played(as_answer(planner_.plan_more(question, asked, context), asked));
 }
 
-// A plan for another question, as one for what was asked.
+// A plan for another question, as an answer to the one that was asked.
 GraphPlanResult Rehearsal::as_answer(GraphPlanResult plan, const GraphPlanResult& asked) {
   plan.question = asked.question;
   plan.deadline_s = asked.deadline_s;
@@ -188,7 +189,7 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
 
 namespace {
 
-// A run of the same GPUs without a power that all of them drew all the time.
+// The run without a power that each GPU's node drew all the time.
 GraphRun without_power(GraphRun run, double power_w) {
   for (GpuTotals& gpu : run.gpus) {
     gpu.energy_j -= power_w * run.span_s;
@@ -197,7 +198,8 @@ GraphRun without_power(GraphRun run, double power_w) {
   return run;
 }
 
-// Fractions of both energies are of what they are against.
+// A change of energy once a constant power is taken out of plan and baseline.
+// @param with, without  the baseline with that power and without it
 double energy_change_without(const PlanChange& change, const GraphRun& with,
                              const GraphRun& without) {
   const double power_j = with.total_energy_j - without.total_energy_j;
@@ -206,7 +208,7 @@ double energy_change_without(const PlanChange& change, const GraphRun& with,
          1.0;
 }
 
-// Every plan is in time: up to the slowest single clock, beyond which nothing runs.
+// A slack that leaves the search free: up to the time of the slowest single clock.
 double slack_for_all(const GraphPlanner& planner) {
   double slowest_s = planner.baseline().span_s;
   for (const UniformRun& run : planner.uniform()) slowest_s = std::max(slowest_s, run.span_s);

@@ -1,6 +1,6 @@
 #pragma once
-// Plans as they would be played: one step's clocks for all steps, changes of clock counted; and
-// automatic plans made again where they end late then. docs/graphs.md, section 6.
+// Plans as they would be played on a GPU: one step's clocks for all steps, changes of clock
+// counted. Automatic plans that end late then are made again. docs/graphs.md, section 6.
 
 #include <optional>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace rubato {
 
-/// Against the default clocks as captured, see GraphPlanner::baseline.
+/// Change of time and energy against a baseline, see GraphPlanner::baseline.
 [[nodiscard]] PlanChange change_against(const GraphRun& run, const GraphRun& baseline);
 
 /// Plays the plans of one planner.
@@ -20,16 +20,18 @@ class Rehearsal {
   Rehearsal(const GraphModel& model, GraphPlanner& planner)
       : model_(model), planner_(planner), simulator_(model, planner.grid()) {}
 
-  /// The plan with its segments and, where it is known what changes of clock take, as played.
+  /// The plan with its segments. Where it is known what changes of clock take, also what the plan
+  /// comes to when it is played.
   [[nodiscard]] GraphPlanOutcome played(GraphPlanResult result);
 
-  /// Steps differ: clocks that just fit one are late in others. Then plans are made for somewhat
-  /// less time, as much less as is needed, and, where the bound leaves room, with changes farther
-  /// apart, which steps that differ meet better.
+  /// A plan that is in time when it is played. Steps differ, so clocks that just fit one step may
+  /// be late in others. Such a plan is made again for less time, as little less as is needed. Where
+  /// the gap to the bound is more than 0.5 %, plans with changes farther apart are tried too: steps
+  /// that differ meet them better.
   /// @param given  automatic
   /// @param known  plans for other questions, played
-  /// @return what saves most of those that are in time, known plans and one clock for all
-  ///         included; the given one if there are none
+  /// @return the plan in time that saves most, of all these, the known ones and one clock for all;
+  ///         the given one if none is in time
   [[nodiscard]] GraphPlanOutcome in_time(GraphPlanOutcome given,
                                          std::span<const GraphPlanOutcome* const> known,
                                          const RunContext& context);
@@ -50,14 +52,17 @@ class Rehearsal {
 };
 
 /// Answers of a planner as they are played, and how far off they may be.
-/// @param as_captured  the model whose default clocks changes are against
+/// @param model        of the planner
+/// @param as_captured  the same run with collectives on their captured SMs; changes are against its
+///                     default clocks
 [[nodiscard]] std::vector<GraphPlanOutcome> rehearsed_answers(
     const GraphModel& model, GraphPlanner& planner, const GraphModel& as_captured,
     std::span<const GraphQuestion> questions, const RunContext& context);
 
-/// Plans of least cost of a captured run. At a price, time is worth a power (Prices::time_worth_w):
-/// least cost is least energy, without a bound on time, of nodes that draw so much more. Totals are
-/// then without it; slack and deadline say what came of it, and the gap is that of the cost.
+/// Plans of least cost of a captured run. Prices make time worth a power (Prices::time_worth_w). So
+/// least cost is the least energy, without a bound on time, of nodes that draw so many watts more.
+/// That power is taken out of the totals again. Slack and deadline of a result are the time that
+/// came of it; its gap is that of the cost.
 /// @param grains  of the plans, in this order
 [[nodiscard]] std::vector<GraphPlanOutcome> plans_of_least_cost(
     const GraphExploration& found, const Prices& prices, std::span<const GraphGrain> grains,

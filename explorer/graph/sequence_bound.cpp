@@ -12,7 +12,7 @@ namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 constexpr double most_cells = 6e8;  // launches x clocks gone through, all rounds together
-constexpr int least_rounds = 12, most_rounds = 60;  // of moving prices
+constexpr int least_rounds = 12, most_rounds = 60;  // subgradient steps
 constexpr double first_step = 0.25;                 // share of the whole price put on a late path
 constexpr double step_decay = 0.93;
 constexpr double step_share = 0.7;  // of the step that would close the gap at once
@@ -43,9 +43,9 @@ struct Windows {
 // The sequence of a GPU, its runs measured by earliest starts.
 struct BoundedGpu {
   GpuSequence sequence;
-  SwitchModel switching;      // what is left of latency and dwell is the dwell
+  SwitchModel switching;      // no latency; as dwell what bounded() leaves of latency and dwell
   double most_changes = 0.0;  // that fit into the time
-  double change_j = 0.0;      // multiplier of that
+  double change_j = 0.0;      // Lagrange multiplier of most_changes
   std::size_t changes = 0;    // of the last clocks chosen
 };
 
@@ -84,8 +84,9 @@ class SequenceBound {
   }
 
  private:
-  // Effects of changes are at least a latency and a dwell apart. Seen from the earliest starts of
-  // the launches they fall into, or next to, they may be nearer by what launches can be late.
+  // Effects of changes are at least a latency and a dwell apart. Here runs are measured by earliest
+  // starts of launches. In these the launches that two effects fall into, or next to, may be nearer
+  // to each other: by as much as launches can be late.
   BoundedGpu bounded(const ClockGrid& grid, const SwitchModel& switching, LeadingLaunches leading,
                      const Windows& windows) const {
     const std::vector<std::uint32_t>& launches = leading.launches;
@@ -140,7 +141,7 @@ class SequenceBound {
     return sum_j.value();
   }
 
-  // Launches on other streams run at any clock, as far as is known here.
+  // Launches on other streams may run at any clock here: at the cheapest.
   double cheapest_beside(std::uint32_t i) {
     if (!costs_.is_clocked(i)) {
       duration_s_[i] = costs_.time_s(i, ClockId{0});
@@ -163,7 +164,7 @@ class SequenceBound {
     return span_s;
   }
 
-  // More for each change where there are too many of them, less where fewer.
+  // Raises the multiplier where there are more changes than fit, and lowers it where fewer.
   void price_changes(double gap_j) {
     for (BoundedGpu& gpu : gpus_) {
       const double excess = static_cast<double>(gpu.changes) - gpu.most_changes;

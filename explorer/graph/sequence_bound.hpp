@@ -1,6 +1,6 @@
 #pragma once
-// What no clocks can stay below when changes of clock take time: one sequence of clocks for each
-// GPU, set by the launches of its main stream. docs/graphs.md, section 6.
+// A lower bound where changes of clock take time: one sequence of clocks for each GPU, set by the
+// launches of its main stream. docs/graphs.md, section 6.
 
 #include "common/run_context.hpp"
 #include "explorer/graph/gpu_sequence.hpp"
@@ -8,11 +8,12 @@
 
 namespace rubato {
 
-/// Least energy of all plans whose main streams set the clocks and that end in time, from below:
-/// each launch as fast as alone.
+/// Lower bound, J, on the energy of all plans that end in time and whose main streams set the
+/// clocks. Each launch is as fast as alone. It is a Lagrangian dual: subgradient steps move the
+/// prices of time, and for each GPU a multiplier on its number of changes.
 /// @param costs    of launches alone
-/// @param prices   a start, e.g. of a FrontierPlan at the time asked for
-/// @param known_j  energy of some plan: how far prices of changes may have to move
+/// @param prices   to start from, e.g. of a FrontierPlan at the time asked for
+/// @param known_j  energy of some plan; its distance to the bound sets the steps of the multipliers
 [[nodiscard]] double sequence_bound_j(const LaunchCosts& costs, const ClockGrid& grid,
                                       const SwitchModel& switching, LaunchPrices prices,
                                       const UnitDeadline& deadline, double known_j,

@@ -12,12 +12,12 @@ namespace rubato {
 namespace {
 
 constexpr double never_ends = std::numeric_limits<double>::infinity();
-constexpr double end_tolerance = 1e-9;      // sums of a thousand launches differ in the last digits
+constexpr double end_tolerance = 1e-9;      // of the deadline: sums differ in the last digits
 constexpr double least_search_gain = 1e-9;  // of the energy: below it sums are noise
-constexpr int scalings = 9;                 // of all prices, until they meet the deadline
-constexpr int raises = 24;                  // of prices on late paths
+constexpr int scalings = 9;                 // replays to find a factor on all prices
+constexpr int raises = 24;                  // subgradient steps on late paths
 constexpr double first_price_raise = 0.25, raise_decay = 0.88;
-// Replays while single runs are improved: few of large graphs.
+// How much is replayed while single runs are improved: activities in all, least and most replays.
 constexpr std::size_t replayed_activities = 4'000'000, least_tries = 60, most_tries = 1'500;
 
 // Positions in a GPU's sequence.
@@ -27,7 +27,7 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// A run of launches at one clock on a GPU.
+// A run of launches at one clock.
 struct Stretch {
   std::size_t gpu = 0;
   Range positions;
@@ -58,8 +58,8 @@ class SequenceSearch {
   }
 
  private:
-  // Until the next position begins, as at the default clocks, or as long as it takes; in the step
-  // where that is shortest.
+  // How long a position lasts, at each clock: from its start to that of the next at the default
+  // clocks, or its own time if that is longer. Of all steps the shortest counts.
   [[nodiscard]] std::vector<double> run_lengths(const LeadingLaunches& leading) const {
     const std::vector<std::uint32_t>& launches = leading.launches;
     const std::size_t clocks = task_.grid.size();
@@ -93,7 +93,7 @@ class SequenceSearch {
     return plan;
   }
 
-  // @return whether anything is another clock now
+  // @return whether any launch has another clock than before
   static bool set_clock(GraphPlan& plan, const GpuSequence& gpu, const Range& positions,
                         ClockId clock) {
     const LeadingLaunches& leading = gpu.launches();
@@ -116,7 +116,7 @@ class SequenceSearch {
     return simulator_.run(plan, {.switching = task_.switching});
   }
 
-  // What a better plan takes less than.
+  // A plan must take less than this to count as better.
   [[nodiscard]] double most_energy_j() const {
     return best_->run.total_energy_j * (1.0 - least_search_gain);
   }
@@ -129,7 +129,7 @@ class SequenceSearch {
     return true;
   }
 
-  // The least factor on all prices, nearly, at which plans end in time.
+  // Prices times nearly the least factor at which their plan ends in time.
   [[nodiscard]] LaunchPrices scaled_prices(const LaunchPrices& prices, const RunContext& context) {
     double factor = 1.0, low = 0.0, high = never_ends;
     LaunchPrices nearest = prices;
@@ -149,7 +149,8 @@ class SequenceSearch {
     return nearest;
   }
 
-  // The pair of clocks for all, in time and late, between which a mix takes least by the deadline.
+  // Mixes two single clocks, one in time and one late: the pair that, by interpolation, takes least
+  // energy at the deadline.
   void mix_uniform(const RunContext& context) {
     const UniformRun *early = nullptr, *late = nullptr;
     double least_j = best_ ? most_energy_j() : never_ends;
@@ -169,7 +170,8 @@ class SequenceSearch {
       mix(uniform_plan(graph_, early->clock), uniform_plan(graph_, late->clock), context);
   }
 
-  // Each step begins with one plan and goes on with the other, as late as ends in time; both ways.
+  // Each step begins with one plan and goes on with the other, split so that as much as possible of
+  // the late plan still ends in time. Both orders are tried.
   void mix(const GraphPlan& early, const GraphPlan& late, const RunContext& context) {
     constexpr int splits = 7;
     for (const bool late_first : {true, false}) {
@@ -185,7 +187,7 @@ class SequenceSearch {
     }
   }
 
-  // One plan for a share of each step's time at the default clocks, then the other.
+  // Plan `first` for a share of each step's time (as at the default clocks), plan `then` after it.
   [[nodiscard]] GraphPlan joined(const GraphPlan& first, const GraphPlan& then,
                                  double share) const {
     GraphPlan plan = first;
@@ -204,7 +206,7 @@ class SequenceSearch {
     return plan;
   }
 
-  // Prices rise where plans are late, and fall where they end in time.
+  // Subgradient steps: prices rise where plans are late, and fall where they end in time.
   void raise_prices(LaunchPrices prices, const RunContext& context) {
     double raise = first_price_raise;
     for (int round = 0; round < raises && !context.stop_requested(); ++round) {
@@ -230,8 +232,8 @@ class SequenceSearch {
     return found;
   }
 
-  // Most tries fail, and one replay after the best plan is enough to see it: only what looks better
-  // then is replayed after itself.
+  // A first replay follows the best plan's run. Most tries fail there already. Only a try that
+  // looks better is replayed in steady state, which may take two replays.
   bool try_clock(std::size_t gpu, const Range& positions, ClockId clock) {
     GraphPlan plan = best_->plan;
     const bool other = set_clock(plan, gpus_[gpu], positions, clock);
@@ -243,7 +245,7 @@ class SequenceSearch {
     return keep_if_better(plan, replay(plan));
   }
 
-  // Run by run: another clock, or launches of its neighbour's.
+  // Run by run: another clock for all of it, or its neighbour's clock for a part at one end.
   void improve(const RunContext& context) {
     if (!best_) return;
     best_->plan.only_main_streams_ask = true;
@@ -281,8 +283,8 @@ class SequenceSearch {
     return false;
   }
 
-  // Launches on other streams ran at the clock of their GPU: what the last leading launch that had
-  // begun asked for.
+  // Names the clocks that launches on other streams ran at: what the last main-stream launch that
+  // had begun by then asked for.
   void name_clocks_beside() {
     GraphPlan& plan = best_->plan;
     const GraphRun& run = best_->run;

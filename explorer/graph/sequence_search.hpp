@@ -1,6 +1,6 @@
 #pragma once
-// Plans for changes of clock that take time: one sequence of clocks for each GPU, set by the
-// launches of its main stream; launches on other streams share it. Start at sequence_plan();
+// Plans where changes of clock take time. Each GPU has one sequence of clocks. Launches of its main
+// stream set it; launches on other streams run at the clock they find. Start at sequence_plan();
 // docs/graphs.md, section 6.
 
 #include <optional>
@@ -23,7 +23,7 @@ struct SequencePlan {
 
 /// What plans are made from.
 struct SequenceTask {
-  const LaunchCosts& costs;  ///< of launches as slow as beside each other at the default clocks
+  const LaunchCosts& costs;  ///< of launches slowed down as at the default clocks
   const ClockGrid& grid;
   const GraphRun& baseline;  ///< at the default clocks
   std::span<const UniformRun> uniform;
@@ -32,13 +32,13 @@ struct SequenceTask {
   double deadline_s = 0.0;
 };
 
-/// Prices of time for each launch choose the clocks (GpuSequence); where the simulator finds that
-/// late, prices rise on the path that ends last there. Where a little more price is the step from
-/// late plans to those with time left over, and between two clocks for all, a step begins with the
-/// one and ends with the other. Then runs of launches at one clock get other clocks, or other ends,
-/// while that helps.
+/// A heuristic. Prices of time for each launch choose the clocks (GpuSequence). Where the simulator
+/// finds that late, prices rise on its critical path. A little more price may be the step from a
+/// late plan to one with time left over. Then each step begins with the one plan and goes on with
+/// the other; so it is done with two single clocks. Last, runs of launches at one clock get other
+/// clocks, or other ends, while that helps.
 /// @param start  a plan in time, e.g. of one clock
-/// @return the plan that takes least of all that ended in time; nothing if none did
+/// @return the plan of least energy of all that ended in time; nothing if none did
 [[nodiscard]] std::optional<SequencePlan> sequence_plan(const SequenceTask& task,
                                                         GraphSimulator& simulator,
                                                         const LaunchPrices& prices,

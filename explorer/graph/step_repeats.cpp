@@ -34,7 +34,8 @@ LaunchesOfSteps launches_of_steps(const LaunchCosts& costs) {
   return found;
 }
 
-// Launches of the main stream that nothing stands for take the clock of the one before.
+// Launches of the main stream without a partner take the clock of the one before.
+// @param before  the launch whose clock those before the first partner take, shape [gpus]
 void follow_main_stream(const LaunchCosts& costs, const std::vector<bool>& matched,
                         std::vector<std::optional<std::uint32_t>> before, StepRepeats& repeats) {
   const ExecutionGraph& graph = costs.model().graph();

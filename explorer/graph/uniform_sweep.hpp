@@ -16,12 +16,12 @@ struct UniformRun {
 };
 
 /// Replays the graph at every clock, in parallel (oneTBB); the same bits for any number of threads.
-/// Interrupted, later clocks are missing, the default clock never.
+/// If it is interrupted, clocks are missing, but never the default one.
 /// @return by clock
 [[nodiscard]] std::vector<UniformRun> sweep_uniform(const GraphModel& model, const ClockGrid& grid,
                                                     const RunContext& context = {});
 
-/// @pre not empty
+/// The longest time of the runs. @pre not empty
 [[nodiscard]] double slowest_s(const std::vector<UniformRun>& runs);
 
 }  // namespace rubato

@@ -11,14 +11,14 @@ namespace rubato {
 
 namespace {
 
-constexpr int price_rounds = 60;      // of moving prices for a bound
-constexpr double first_raise = 0.25;  // share of the whole price put on a late path
-constexpr double unit_decay = 0.93;
-constexpr int most_steps = 400;              // of a late plan
+constexpr int price_rounds = 60;             // subgradient steps for a bound
+constexpr double first_raise = 0.25;         // share of the whole price put on a late path
+constexpr double unit_decay = 0.93;          // of that share from step to step
+constexpr int most_steps = 400;              // speed-ups of a late plan
 constexpr int improvement_rounds = 4;        // over all units
-constexpr std::size_t most_unit_tries = 24;  // of clocks for a unit and round
-// Activities replayed while units are improved: a third of a second, however large the graph. A
-// question may take some twenty searches.
+constexpr std::size_t most_unit_tries = 24;  // clocks tried for a unit in a round
+// Activities replayed while units are improved: about a third of a second, however large the graph.
+// A question may take some twenty searches.
 constexpr std::size_t most_replayed = 60'000'000;
 constexpr double least_unit_gain = 1e-9;  // of the energy: below it sums are noise
 constexpr double time_rounding = 1e-12;   // of sums of times, added up in another order
@@ -60,7 +60,7 @@ class UnitSearch {
     return best;
   }
 
-  // Prices rise where the clocks they choose end late, and fall where those end in time.
+  // Subgradient steps: prices rise where the clocks they choose end late, else they fall.
   double bound_j(const RunContext& context) {
     double best_j = -std::numeric_limits<double>::infinity();
     double raise = first_raise;
@@ -79,8 +79,8 @@ class UnitSearch {
     return unit_cost_j_[unit * costs_.clocks() + index(clock)];
   }
 
-  // Flow x time of a unit by clock, of all its launches and of those that lead: launches of one
-  // kernel differ by a factor.
+  // Adds flow x time of a unit by clock, of all its launches and of those that lead. Times of
+  // launches of one kernel differ by a factor, so their flows are summed up first.
   void add_flow_j(std::uint32_t unit, std::vector<double>& all_j, std::vector<double>& leading_j) {
     std::vector<std::uint32_t> kernels;
     for (const std::uint32_t i : units_.members(unit)) {
@@ -103,7 +103,7 @@ class UnitSearch {
     }
   }
 
-  // The least a launch takes that may run at any clock: its unit's, or that of what runs beside it.
+  // The least that a launch beside the main stream takes: it may run at any clock.
   [[nodiscard]] double least_j(std::uint32_t launch) const {
     double least_j = std::numeric_limits<double>::infinity();
     for (const ClockId clock : costs_.useful_clocks(launch)) {
@@ -113,7 +113,7 @@ class UnitSearch {
     return least_j;
   }
 
-  // The cheapest clock of every unit at the present prices. @return what that bounds
+  // The cheapest clock of every unit at the present prices. @return the bound that they give, J
   double choose(std::vector<ClockId>& chosen) {
     CompensatedSum bound_j;
     std::vector<double> total_j(costs_.clocks()), leading_j(costs_.clocks());
@@ -134,7 +134,7 @@ class UnitSearch {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       if (!costs_.is_clocked(i)) bound_j.add(prices_.flow_w[i] * costs_.time_s(i, ClockId{0}));
     }
-    // Costs fall with time at the price, idle energy rises: the least sum is at one of both ends.
+    // (idle power - price) x time is least at the deadline or at the least time.
     const double idle_w = costs_.least_idle_w();
     const double at_s = prices_.price_w >= idle_w ? deadline_.time_s : deadline_.least_time_s;
     bound_j.add(prices_.lag_cost_j + (idle_w - prices_.price_w) * at_s);
@@ -212,7 +212,7 @@ class UnitSearch {
     return false;
   }
 
-  // The plan that single units are changed of.
+  // Makes this the plan of which single units are changed.
   void begin_from(const std::vector<ClockId>& clock_of_unit) {
     (void)replay(clock_of_unit);
     plan_duration_s_ = duration_s_;
@@ -222,9 +222,9 @@ class UnitSearch {
     trial_end_s_.resize(graph_.size());
   }
 
-  // Whether the plan ends late with a unit at another clock, by a replay that ends where that is
-  // certain. It is where something ends so late that what comes after it has too little time left,
-  // since a unit that gets slower makes nothing faster.
+  // Whether the plan ends late with a unit at another, slower clock. The replay stops as soon as an
+  // activity ends so late that the longest path behind it no longer fits. That is certain, since a
+  // slower unit makes nothing faster. If the unit gets faster anywhere, the answer is no.
   bool is_late(std::uint32_t unit, ClockId clock) {
     const std::span<const std::uint32_t> members = units_.members(unit);
     const bool slower = std::ranges::all_of(
@@ -255,10 +255,10 @@ class UnitSearch {
   UnitDeadline deadline_;
   std::vector<double> duration_s_, start_s_, end_s_;
   std::vector<double> plan_duration_s_, plan_end_s_;  // see begin_from
-  std::vector<double> plan_left_s_;                   // from an end there to the last one
+  std::vector<double> plan_left_s_;                   // longest path from each end there
   std::vector<double> trial_end_s_;
   std::vector<double> unit_cost_j_;  // shape [units x clocks]
-  // Of the unit that is looked at: all of it, what leads.
+  // Sums for the unit that is looked at: of all its launches, of those that lead.
   std::vector<std::pair<double, double>> flow_of_kernel_;  // shape [kernels()]
   std::size_t replayed_ = 0;                               // activities
 };

@@ -1,5 +1,6 @@
 #pragma once
-// Prices of time on the arcs of a graph: what a second of waiting is worth, arc by arc.
+// Prices of time (Lagrange multipliers) on the arcs of a graph: what a second of waiting is worth,
+// arc by arc.
 
 #include <span>
 #include <vector>
@@ -9,24 +10,27 @@
 
 namespace rubato {
 
-/// A flow from the origin to the last end, W. For starts S and ends E of any replay that ends by T,
-///   sum of node x (E - S) + sum of arc x (S of the one - E of the other - lag)
-///     + sum of to_end x (T - E) = price x T - lag_cost.
+/// A flow from the origin to the last end, W. For starts S and ends E of any replay that ends by T
+///   sum over activities of node x (E - S)
+///     + sum over arcs of arc x (S of the one that waits - E of the one waited for - lag)
+///     + sum over activities of to_end x (T - E)  =  price x T - lag_cost
 struct ArcFlow {
-  std::vector<double> arc_w;     ///< shape [arcs], by the activity that waits, each >= 0
+  std::vector<double> arc_w;     ///< shape [arcs], in the order of arc_index(), each >= 0
   std::vector<double> node_w;    ///< shape [activities]: what flows through
   std::vector<double> to_end_w;  ///< shape [activities]: what flows from there to the last end
-  double lag_cost_j = 0.0;       ///< sum of flow x lag
+  double lag_cost_j = 0.0;       ///< sum over arcs of flow x lag
   double price_w = 0.0;          ///< the value of the flow
 };
 
-/// @param arc_w  shape [arcs]: of every activity but the origin no more flows out than in
+/// The flow with these values on arcs. What flows into an activity and not out of it goes to the
+/// last end.
+/// @param arc_w  shape [arcs]; from every activity but the origin no more flows out than in
 [[nodiscard]] ArcFlow arc_flow(const ExecutionGraph& graph, std::vector<double> arc_w);
 
-/// All prices by one factor: still a flow.
+/// Multiplies all prices by one factor. They stay a flow.
 void scale(ArcFlow& flow, double factor);
 
-/// `raise_w` more along a path: still a flow if no less than -least_along() is asked for.
+/// Adds `raise_w` along a path. It stays a flow if raise_w >= -least_along().
 void raise_along(const ExecutionGraph& graph, const LatestPath& path, double raise_w,
                  ArcFlow& flow);
 
@@ -34,7 +38,7 @@ void raise_along(const ExecutionGraph& graph, const LatestPath& path, double rai
 [[nodiscard]] double least_along(const ExecutionGraph& graph, const LatestPath& path,
                                  const ArcFlow& flow);
 
-/// `raise_w` more along the path that ends last: still a flow.
+/// Adds `raise_w` along the critical path. It stays a flow.
 /// @param end_s  when activities ended, shape [activities]
 void raise_latest_path(const ExecutionGraph& graph, std::span<const double> end_s, double raise_w,
                        ArcFlow& flow);

@@ -11,7 +11,7 @@ namespace rubato {
 
 namespace {
 
-// Side activities beside main launches at a clock.
+// Pairs of a side activity and a main launch it may run beside x clocks.
 constexpr std::size_t most_meetings = 24'000'000;
 constexpr std::size_t most_pair_costs = 2'000'000;  // pairs of kernels x clocks
 
@@ -45,9 +45,9 @@ const std::vector<double>& ContendedBound::passed_s(std::uint32_t gpu) {
   return passed_s_[gpu];
 }
 
-// Side activities that may lie beside too much to look at all of it.
+// Drops side activities that may run beside too many main launches to look at all of them.
 void ContendedBound::leave_out_far_ones(std::vector<GpuLanes>& lanes) const {
-  // Collectives alone are looked at together.
+  // Where all are collectives, those of one kernel are looked at together.
   const auto weight = [&](const GpuLanes& one) {
     return std::ranges::all_of(one.side, &SideActivity::holds) ? 2 : costs_.clocks();
   };
@@ -94,9 +94,9 @@ std::vector<GpuLanes> ContendedBound::narrowed(const ContendedDeadline& deadline
   return lanes;
 }
 
-// Of collectives between arrival and departure: the transfer at least, and waiting for the last
-// rank: from where this one arrives at the latest, everything at its slowest, to where all depart
-// at the earliest.
+// How long collectives hold their GPU at least, from arrival to departure. At least the transfer.
+// Where nothing stalls, also at least from where the rank arrives at the latest (everything at its
+// slowest) to where it departs at the earliest.
 std::vector<double> ContendedBound::least_holds_s(const std::vector<GpuLanes>& lanes,
                                                   const ContendedDeadline& deadline,
                                                   std::span<const double> latest_s) const {
@@ -130,7 +130,7 @@ PaidGraph ContendedBound::paid_by(const ContendedDeadline& deadline) {
   }
   const std::vector<double> holds_s = least_holds_s(lanes, deadline, latest_s);
   for (GpuLanes& one : lanes) find_pauses(graph_, latest_s, one);
-  // Who has less to pay for: collectives all the time, or what runs on further streams.
+  // Others pay where they run for less time than collectives hold their GPU, see others_pay.
   for (GpuLanes& one : lanes) {
     if (one.others_hold || one.other_launches.empty()) continue;
     double held_s = 0.0, beside_s = 0.0;

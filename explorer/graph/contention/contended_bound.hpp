@@ -1,6 +1,6 @@
 #pragma once
-// A lower bound on the energy of every plan that knows what runs beside what: kernels that share a
-// GPU slow each other down and run at one clock. docs/graphs.md, section 5.
+// A lower bound on the energy of every plan that knows contention: kernels that share a GPU slow
+// each other down and run at one clock. docs/graphs.md, section 5.
 
 #include <cstdint>
 #include <optional>
@@ -12,9 +12,10 @@
 
 namespace rubato {
 
-/// Bounds for one graph. Prices of progress: each launch and each collective is paid for all it has
-/// to do, and no set of launches that may run at once, at any clock, is paid more a second than
-/// the GPU draws then and its time is worth. Then all payments together bound the energy.
+/// Bounds for one graph, by Lagrangian duality with two kinds of prices: of time, and of progress.
+/// Each launch and each collective is paid for all it has to do. No set of launches that may run at
+/// once is, at any clock, paid more a second than the power of the GPU and the prices of their
+/// time. Then all payments together, taken over any replay, are no more than its energy.
 class ContendedBound {
  public:
   /// @param alone  costs of launches alone, must outlive this
@@ -23,24 +24,24 @@ class ContendedBound {
   /// Whether anything can run beside a launch of a GPU's main stream.
   [[nodiscard]] bool matters() const noexcept;
 
-  /// By what waits for what alone, shape [gpus].
+  /// What may run beside what, as far as the arcs of the graph say it, shape [gpus].
   [[nodiscard]] const std::vector<GpuLanes>& lanes() const noexcept { return lanes_; }
 
-  /// Whether streams of a GPU beside the main one run anything, shape [gpus].
+  /// Whether other streams of a GPU than the main one run anything, shape [gpus].
   [[nodiscard]] std::vector<bool> shared_gpus() const;
 
-  /// No plan that ends by the deadline takes less energy. Held to the simulator's rules, unless
-  /// launches that run together reach the power limit and three streams of a GPU or more run some.
-  /// @param start  prices of time to begin with, any flow: the better, the higher the bound
+  /// No plan that ends by the deadline takes less energy in the simulator, J. Not covered: three or
+  /// more streams of a GPU whose launches reach the power limit together.
+  /// @param start  prices of time to begin with: any flow, but better ones give a higher bound
   /// @param units  launches that share a clock; null: each has its own
   [[nodiscard]] double least_j(const ContendedDeadline& deadline, ArcFlow start,
                                const LaunchUnits* units, const RunContext& context = {});
 
-  /// Nothing is paid yet. This outlives it.
+  /// The launches of the graph, for PaidGraph::pay() to pay. This must outlive them.
   [[nodiscard]] PaidGraph paid_by(const ContendedDeadline& deadline);
 
-  /// Whether some that run together were seen to reach the power limit: bounds of launches alone
-  /// are none then.
+  /// Whether kernels that run together were seen to reach the power limit. Then the bound of
+  /// launches alone is none.
   [[nodiscard]] bool jointly_limited() const noexcept { return pairs_.jointly_limited(); }
 
  private:
@@ -57,8 +58,8 @@ class ContendedBound {
   PairCosts pairs_;
   std::vector<double> least_s_;  // of activities alone
   std::vector<GpuLanes> lanes_;
-  std::optional<std::vector<double>> most_s_;
-  std::vector<std::vector<double>> passed_s_;  // shape [gpus][activities], once asked for
+  std::optional<std::vector<double>> most_s_;  // longest_times_s(), once asked for
+  std::vector<std::vector<double>> passed_s_;  // most_passed_s(), shape [gpus], once asked for
 };
 
 }  // namespace rubato

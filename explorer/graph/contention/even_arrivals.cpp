@@ -13,12 +13,12 @@ namespace rubato {
 
 namespace {
 
-// Replays: each changes what runs beside what, and so where time is left.
+// Rounds of a replay and a move: each changes what runs beside what, and so where time is left.
 constexpr int most_rounds = 80;
-constexpr int most_in_vain = 16;         // one after the other
-constexpr double least_gain = 1e-4;      // of the energy: less is in vain
-constexpr double even_tolerance = 1e-9;  // of times, as of the planner
-constexpr double overshoot = 1.5;        // a step of a launch may be so much of what is left
+constexpr int most_in_vain = 16;         // rounds in a row
+constexpr double least_gain = 1e-4;      // of the energy: a round that gains less is in vain
+constexpr double even_tolerance = 1e-9;  // of the deadline, as of the planner
+constexpr double overshoot = 1.5;        // a launch's step may be this times the time still to move
 
 // A launch at its next clock.
 struct ClockStep {
@@ -26,13 +26,13 @@ struct ClockStep {
   ClockId was;  // in the replay
   ClockId clock;
   double longer_s = 0.0;  // negative: shorter
-  double price_w = 0.0;   // energy saved, or spent, for each second
+  double price_w = 0.0;   // J saved for each second longer, or spent for each second shorter
 };
 
-// The launches of one GPU between two of its collectives.
+// The main-stream launches of one GPU between two of its collectives.
 struct Stretch {
   std::span<const std::uint32_t> launches;
-  std::optional<std::uint32_t> transfer;  // of the collective behind it; none: the end
+  std::optional<std::uint32_t> transfer;  // of the collective behind them; nothing: the end
 };
 
 class EvenArrivals {
@@ -57,7 +57,7 @@ class EvenArrivals {
 
   [[nodiscard]] bool matters() const noexcept { return collectives_ > 1; }
 
-  /// @param scale  of all times
+  /// Changes clocks so that stretches of a run end together, at `scale` times their last end.
   void move(const GraphRun& run, double scale, std::vector<ClockId>& clock_of_unit) const {
     std::map<std::uint32_t, double> last_s;  // arrival at each transfer
     for (const std::vector<Stretch>& row : rows_) {
@@ -68,7 +68,7 @@ class EvenArrivals {
       }
     }
     for (const std::vector<Stretch>& row : rows_) {
-      double before_s = 0.0;  // wanted so much later
+      double before_s = 0.0;  // how much later the stretch before is to end
       for (const Stretch& one : row) {
         double later_s = run.span_s * (scale - 1.0);
         if (one.transfer)
@@ -112,7 +112,8 @@ class EvenArrivals {
     return step;
   }
 
-  // By so much, negative: faster. Where most is saved for a second, or least spent.
+  // Draws out launches by so much, or speeds them up (negative). First those that save most for a
+  // second longer, or spend least for a second less.
   void draw_out(const GraphRun& run, std::span<const std::uint32_t> launches, double by_s,
                 std::vector<ClockId>& clock_of_unit) const {
     const bool slower = by_s > 0.0;
@@ -155,7 +156,7 @@ void try_even_arrivals(const LaunchCosts& costs, const std::vector<GpuLanes>& la
                        double deadline_s, const UnitReplay& replay, const RunContext& context) {
   const EvenArrivals even(costs, lanes, units);
   if (!even.matters()) return;
-  double margin = 0.0;  // left where a plan was late
+  double margin = 0.0;  // share of the deadline to stay below, since a plan was late
   double best_j = std::numeric_limits<double>::infinity();
   int in_vain = 0;
   for (int round = 0; round < most_rounds && in_vain < most_in_vain; ++round) {

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks that arrive together: who waits for a collective keeps it on its GPU, where it slows down
-// what runs beside it.
+// Plans in which ranks arrive together. A rank that waits keeps its collective on its GPU, where it
+// draws power and slows down what runs beside it.
 
 #include <functional>
 #include <vector>
@@ -14,11 +14,12 @@ namespace rubato {
 /// Replays clocks by unit. The run is kept until the next call.
 using UnitReplay = std::function<const GraphRun&(const std::vector<ClockId>& clock_of_unit)>;
 
-/// Moves time between collectives: of ranks that wait launches before it get slower, and the other
-/// way round behind it, so that all arrive at each collective when the last one did, drawn out to
-/// the deadline, or shortened where the replay was late. Tries some rounds of that in
-/// `replay`; nothing where no collective of several ranks runs beside a main stream.
-/// @param lanes          by what waits for what alone, shape [gpus]
+/// Moves time across collectives. Launches of a rank that waits get slower clocks before the
+/// collective and faster ones behind it. The aim is that all ranks arrive at each collective when
+/// the last one did, and that the run ends at the deadline: all times are drawn out to it, or
+/// shortened where a replay was late. That changes what runs beside what, so it is repeated, each
+/// round calling `replay`. Nothing is done where no two GPUs have collectives beside a main stream.
+/// @param lanes          what may run beside what, shape [gpus]
 /// @param clock_of_unit  to begin with
 void try_even_arrivals(const LaunchCosts& costs, const std::vector<GpuLanes>& lanes,
                        const LaunchUnits& units, std::vector<ClockId> clock_of_unit,

@@ -9,9 +9,9 @@ namespace rubato {
 
 namespace {
 
-constexpr std::size_t most_flow_moves = 60;
-constexpr std::size_t most_evaluations = 200'000'000;  // of launches at a clock
-constexpr double first_move = 0.25, move_decay = 0.93;
+constexpr std::size_t most_flow_moves = 60;              // rounds
+constexpr std::size_t most_evaluations = 200'000'000;    // launches x clocks, all rounds together
+constexpr double first_move = 0.25, move_decay = 0.93;   // shares of the price, of the step before
 constexpr double longer_step = 1.5, shorter_step = 0.5;  // after a step that helped, or did not
 
 class FlowSearch {
@@ -35,7 +35,7 @@ class FlowSearch {
 
   double run(ArcFlow flow) {
     best_ = flow;
-    // Where hardly any plan ends in time prices begin far too high, and make no bound at all.
+    // Where hardly any plan ends in time, prices begin far too high and give no bound above 0.
     while (!raises(flow) && round_ < most_flow_moves && !context_.stop_requested()) {
       scale(flow, 0.25);
       rounds_ = std::max(rounds_, round_ + 2);
@@ -51,11 +51,11 @@ class FlowSearch {
   }
 
  private:
-  // A stream of a GPU: the main one, or one beside it that is about as full.
+  // A stream of a GPU: the main one, or one beside it that is at least half as full.
   struct Row {
     LatestPath path;
-    std::set<std::uint32_t> gpus;  // that it passes
-    bool others = false;           // it passes activities that no GPU's lanes pay for
+    std::set<std::uint32_t> gpus;  // that its path passes
+    bool others = false;           // the path passes activities that are in PaidGraph::others_j
     double step_w = 0.0;
   };
 
@@ -63,7 +63,8 @@ class FlowSearch {
     return round_ >= rounds || context_.stop_requested();
   }
 
-  // Whether launches beside the main stream take half as long as its own: they wait for each other.
+  // Whether launches beside the main stream take at least half as long as its own: then each stream
+  // waits for the other.
   [[nodiscard]] bool takes_half(const GpuLanes& lanes) const {
     const auto least_s = [&](std::uint32_t launch) {
       return costs_.time_s(launch, costs_.useful_clocks(launch).front());
@@ -75,7 +76,8 @@ class FlowSearch {
     return 2.0 * side_s >= main_s;
   }
 
-  // From launch to launch, as the stream goes; before its first, as captured.
+  // A path back from the last launch of a stream, along the stream. Before its first launch: along
+  // what came last in the capture.
   [[nodiscard]] Row row_of(std::uint32_t last) const {
     Row row{{last, {}}, {}};
     for (std::uint32_t at = row.path.last; !graph_.arcs_into(ActivityId{at}).empty();) {
@@ -104,7 +106,7 @@ class FlowSearch {
     return true;
   }
 
-  // All prices by one factor: where time is short they may be far too low.
+  // Doubles or halves all prices while that helps: where time is short they may be far too low.
   void scale_all(double begun_w) {
     for (const double factor : {2.0, 0.5}) {
       ArcFlow scaled = best_;
@@ -114,7 +116,7 @@ class FlowSearch {
     }
   }
 
-  // Prices rise where the clocks they choose end late, and fall where those end in time.
+  // One subgradient step: prices rise where the clocks they choose end late, else all fall.
   void move(double step, ArcFlow& flow) const {
     const std::vector<double> duration_s = paid_.durations_s();
     std::vector<double> start_s(graph_.size());
@@ -140,7 +142,7 @@ class FlowSearch {
     }
   }
 
-  // The same price along all main streams, and nowhere else.
+  // Tries the same price along each of the full streams, and nowhere else.
   void begin_along_rows() {
     const double row_w = best_.price_w / static_cast<double>(rows_.size());
     ArcFlow flow = best_;
@@ -150,7 +152,7 @@ class FlowSearch {
     if (raises(flow)) scale_all(begun_w);
   }
 
-  // After prices have changed along a row. What comes before its first launch may be of others.
+  // Pays again the GPUs that a row's path passes: before its first launch it may pass others too.
   void pay_along(const Row& row, const ArcFlow& flow, std::vector<double>& of_gpu_j) {
     for (std::uint32_t g = 0; g < of_gpu_j.size(); ++g) {
       if (!row.gpus.contains(g)) continue;
@@ -159,7 +161,7 @@ class FlowSearch {
     }
   }
 
-  // The price along one main stream after the other, up or down.
+  // Moves the price along one full stream after the other, up or down.
   void move_rows() {
     ArcFlow flow = best_;
     paid_.pay(flow);

@@ -23,7 +23,7 @@ std::vector<std::uint32_t> positions_of(const ExecutionGraph& graph, const GpuLa
   return position;
 }
 
-// The stream beside the main one, by activities that take time.
+// A stream beside the main one: its activities that take time.
 struct SideStream {
   double held = 0.0;  // SMs x seconds as captured
   std::vector<SideActivity> all;
@@ -43,7 +43,7 @@ void find_gaps(const ExecutionGraph& graph, GpuLanes& lanes) {
   }
 }
 
-// By what waits for what alone.
+// Finds `first` and `last` of side activities from arcs alone.
 void place_beside(const ExecutionGraph& graph, GpuLanes& lanes) {
   const std::vector<std::uint32_t> position = positions_of(graph, lanes);
   const auto row = static_cast<std::uint32_t>(lanes.main.size());
@@ -66,7 +66,7 @@ void place_beside(const ExecutionGraph& graph, GpuLanes& lanes) {
   }
 }
 
-// The launches of main streams into `lanes`, all others by their stream.
+// Puts launches of main streams into `lanes`, and returns all others by stream.
 std::map<std::uint32_t, SideStream> find_streams(const LaunchCosts& costs,
                                                  std::vector<GpuLanes>& lanes) {
   const ExecutionGraph& graph = costs.model().graph();
@@ -125,7 +125,7 @@ std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs) {
       of.gaps_hold = only_main_launches;
       continue;
     }
-    // A collective of the main stream is one more that a side activity may run beside.
+    // Collectives of the main stream are others too: a side activity may run beside them.
     if (own != nullptr) of.others.push_back(own->kernels);
     of.others_hold = own != nullptr;
     for (auto& [number, stream] : streams) {
@@ -138,7 +138,7 @@ std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs) {
     }
     of.gaps_hold = only_main_launches || of.others.empty();
     of.side = std::move(most->all);
-    // What more than two at once do to each other is known of collectives alone.
+    // What three or more at once do to each other is bounded for collectives only.
     if (!of.others.empty()) {
       std::erase_if(of.side, [&](const SideActivity& one) {
         const Kernel& kernel = graph.kernels()[index(graph.activities()[one.activity].kernel)];
@@ -172,15 +172,16 @@ void find_pauses(const ExecutionGraph& graph, std::span<const double> latest_s, 
 
 namespace {
 
-// "Ends no later than when so many launches of the row have ended, and so much of the row's least
-// time has passed": a bound on the end of an activity by what the row does meanwhile.
+// Bounds the end of an activity by what the row of main launches does meanwhile. The activity ends
+// no later than when `main` launches have ended and `at_s` of the row's least time has passed.
 struct LatestEnd {
   std::uint32_t main = 0;
-  double at_s = 0.0;  // of the row's least time
+  double at_s = 0.0;
 };
 
-// @param least_end_s  of the row's least time to the end of so many launches
-// @param most_s       of it that passes while launches beside the row run, shape [activities]
+// @param least_end_s  the row's least time to the end of its first launches, shape [main + 1]
+// @param most_s       the most of that time that passes while a launch beside the row runs, shape
+//                     [activities]
 std::vector<LatestEnd> latest_ends(const ExecutionGraph& graph, const SideLimits& limits,
                                    std::uint32_t gpu, const std::vector<std::uint32_t>& position,
                                    const std::vector<double>& least_end_s,
@@ -204,8 +205,8 @@ std::vector<LatestEnd> latest_ends(const ExecutionGraph& graph, const SideLimits
   return latest;
 }
 
-// The row's least time: of its gaps all that they take at least, or, where what passes is known, of
-// its launches alone.
+// Narrows side activities by the row's least time. That is of launches and gaps, and a launch
+// beside it lasts up to most_s; or of launches alone, of which passed_s passes meanwhile.
 void narrow_by_row(const ExecutionGraph& graph, const SideLimits& limits, std::uint32_t gpu,
                    GpuLanes& lanes, bool with_gaps, double margin_s) {
   std::vector<double> least_end_s{0.0}, begin_s;
@@ -228,12 +229,12 @@ void narrow_by_row(const ExecutionGraph& graph, const SideLimits& limits, std::u
   }
 }
 
-// Earliest ends and latest ones that let the rest end in time.
+// Narrows side activities by earliest starts, and by latest ends that let everything end in time.
 void narrow_by_deadline(const ExecutionGraph& graph, const SideLimits& limits, GpuLanes& lanes,
                         double margin_s) {
   std::vector<double> start_s(graph.size()), left_s(graph.size(), 0.0);
   earliest_starts(graph, limits.least_s, start_s);
-  for (std::size_t i = graph.size(); i-- > 0;) {  // from the end of each
+  for (std::size_t i = graph.size(); i-- > 0;) {  // longest path from the end of each
     for (const GraphArc& arc : graph.arcs_into(id_at<ActivityId>(i))) {
       double& of = left_s[index(arc.from)];
       of = std::max(of, arc.lag_s + limits.least_s[i] + left_s[i]);

@@ -1,6 +1,6 @@
 #pragma once
-// What may run beside what: the launches of a GPU's main stream in a row, and where in it
-// activities of another stream can lie.
+// What may run beside what on a GPU: the launches of its main stream in a row, and where beside
+// that row activities of another stream can lie.
 
 #include <cstdint>
 #include <limits>
@@ -13,9 +13,10 @@
 
 namespace rubato {
 
-/// A launch on another stream, or a collective between arrival and departure. It begins after the
-/// main launch before `first`, and ends before `last` begins: what runs beside it is among
-/// [first, last), and the gaps it may lie in are those before launches [first, last].
+/// A launch on another stream, or a collective between arrival and departure. Positions are those
+/// of main launches. It begins after launch first - 1 has ended, and ends before launch `last`
+/// begins. So what runs beside it is among launches [first, last), and the gaps it may lie in are
+/// those before launches first to last.
 struct SideActivity {
   std::uint32_t activity = 0;   ///< launch, or arrival
   std::uint32_t departure = 0;  ///< of a collective, else the launch
@@ -23,55 +24,58 @@ struct SideActivity {
   std::uint32_t first = 0, last = 0;
 };
 
-/// Between two side activities next to each other, before the first, or behind the last.
+/// A pause of the side stream: between two of its activities, before the first, or behind the last.
 struct SidePause {
   std::uint32_t first = 0, last = 0;  ///< main launches [first, last) may run in it
-  std::vector<std::uint32_t> arcs;    ///< positions of those that wait as long as it lasts
-  bool waits_for_end = false;         ///< so does the last end
-  double lag_s = 0.0;                 ///< of it nobody waits
+  std::vector<std::uint32_t> arcs;    ///< arcs (arc_index) that wait as long as the pause lasts
+  bool waits_for_end = false;         ///< the last end waits too: the pause behind the last
+  double lag_s = 0.0;                 ///< part of the pause in which nobody waits
 };
 
 /// One GPU.
 struct GpuLanes {
-  std::vector<std::uint32_t> main;  ///< launches that take time, in their order
-  /// Of the arc to each main launch from the one before it, if there is one; shape [main].
+  std::vector<std::uint32_t> main;  ///< launches of the main stream that take time, in order
+  /// Arc (arc_index) to each main launch from the one before it, if there is one; shape [main].
   std::vector<std::optional<std::uint32_t>> arc_before;
-  std::vector<double> lag_before_s;  ///< in the gap before each, at least; shape [main + 1]
-  std::vector<SideActivity> side;    ///< of one stream, in its order
-  std::vector<SidePause> pauses;     ///< of it, once `side` is as narrow as it gets
-  /// What else may run beside a launch and a side activity: one of each of these at a time.
-  std::vector<std::set<std::uint32_t>> others;  ///< kernels of LaunchCosts
-  std::vector<std::uint32_t> other_launches;    ///< of those, but for collectives of several ranks
-  bool others_hold = false;                     ///< there are such collectives among them
-  /// The others pay for what collectives of `side` draw less beside them. Else those are taken to
-  /// draw so little all the time.
+  std::vector<double> lag_before_s;  ///< least time of the gap before each, shape [main + 1]
+  std::vector<SideActivity> side;    ///< of one other stream, the side stream, in order
+  std::vector<SidePause> pauses;     ///< of the side stream, by find_pauses() once narrow() is done
+  /// What else may run beside a main launch and a side activity: of each of these sets of kernels
+  /// (as LaunchCosts numbers them) one at a time.
+  std::vector<std::set<std::uint32_t>> others;
+  std::vector<std::uint32_t> other_launches;  ///< launches of others
+  bool others_hold = false;                   ///< collectives of several ranks are among others
+  /// Collectives of `side` draw less beside others, and others pay for that. Else collectives are
+  /// taken to draw so little all the time.
   bool others_pay = false;
-  bool shared = false;  ///< some streams beside the main one run something
-  /// In gaps in which no launch of `side` may lie the clock of the main launch before is held.
+  bool shared = false;  ///< some stream beside the main one runs something
+  /// The clock of a main launch is held through the gap behind it, if no launch of `side` may lie
+  /// in that gap.
   bool gaps_hold = false;
 };
 
-/// By GPU. Of several streams beside the main one, that whose collectives hold most.
+/// One for each GPU. The side stream is, of several beside the main one, that whose collectives
+/// hold most (SMs x seconds, as captured).
 [[nodiscard]] std::vector<GpuLanes> gpu_lanes(const LaunchCosts& costs);
 
 /// Finds the pauses of the side stream.
-/// @param latest_s  when what an activity waits for has ended at the latest, shape [activities];
-///                  empty: not known
+/// @param latest_s  latest start of each activity (everything at its slowest), s, shape
+///                  [activities]; empty: not known
 void find_pauses(const ExecutionGraph& graph, std::span<const double> latest_s, GpuLanes& lanes);
 
 /// How long activities take at least and at most, and until when.
 struct SideLimits {
-  std::span<const double> least_s;  ///< each activity in any replay, shape [activities]
-  /// Launches beside the main stream, whatever runs beside them, shape [activities]; empty: not
-  /// known. Of others it counts for nothing.
+  std::span<const double> least_s;  ///< of each activity in any replay, shape [activities]
+  /// The most that launches beside the main stream take, whatever runs beside them, shape
+  /// [activities]; ignored for other activities. Empty: not known.
   std::span<const double> most_s;
-  /// How much of the least time of main launches passes while those beside them run, shape
-  /// [activities]; empty: not known.
+  /// While such a launch runs, main launches get on by at most so much of their time at the fastest
+  /// clock, shape [activities]. Empty: not known.
   std::span<const double> passed_s;
   double deadline_s = 0.0;  ///< everything ends by then
 };
 
-/// Draws side activities closer to what they can be beside of.
+/// Narrows the range [first, last) of each side activity by these times.
 void narrow(const ExecutionGraph& graph, const SideLimits& limits, std::uint32_t gpu,
             GpuLanes& lanes);
 

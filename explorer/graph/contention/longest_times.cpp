@@ -11,7 +11,7 @@ namespace {
 
 using Streams = std::vector<std::vector<std::uint32_t>>;  // kernels of LaunchCosts on each
 
-// What each GPU may run at once.
+// Kernels by stream for each GPU: it may run one of each stream at once.
 std::vector<Streams> streams_of_gpus(const LaunchCosts& costs) {
   const ExecutionGraph& graph = costs.model().graph();
   std::vector<std::set<std::uint32_t>> kernels(graph.streams().size());
@@ -29,7 +29,7 @@ std::vector<Streams> streams_of_gpus(const LaunchCosts& costs) {
   return gpus;
 }
 
-// Of one launch of each kernel that a GPU may run.
+// The longest time of one launch of each kernel of a GPU, times `weight` (by clock) if it is given.
 std::map<std::uint32_t, double> longest_of(const Streams& streams, PairCosts& pairs,
                                            std::span<const double> weight = {}) {
   std::map<std::uint32_t, double> of_kernel;
@@ -63,7 +63,7 @@ std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs) 
 
 std::vector<double> most_passed_s(const LaunchCosts& costs, PairCosts& pairs,
                                   const GpuLanes& lanes) {
-  constexpr std::size_t most_pairs = 500'000;  // x clocks
+  constexpr std::size_t most_pairs = 500'000;  // pairs of kernels x clocks
   if (!lanes.others.empty()) return {};
   std::set<std::uint32_t> main, beside;
   for (const std::uint32_t launch : lanes.main) main.insert(costs.kernel_of(launch));

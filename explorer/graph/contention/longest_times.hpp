@@ -10,20 +10,20 @@
 
 namespace rubato {
 
-/// No replay in which nothing stalls has an activity take longer: of launches the slowest at any
-/// clock beside any kernels of the other streams of their GPU, one of each at most. Shape
-/// [activities].
+/// The most that each activity takes in any replay without stalls, s, shape [activities]. For a
+/// launch: its slowest clock beside the worst kernels of the other streams of its GPU, one of each
+/// stream at most.
 [[nodiscard]] std::vector<double> longest_times_s(const LaunchCosts& costs, PairCosts& pairs);
 
-/// How much of the least time of main launches passes at most while one beside them runs: shape
-/// [activities], 0 of all others; empty: not known, of several streams beside the main one or too
-/// many kernels.
+/// While a launch beside the main stream runs, main launches get on by at most so much of their
+/// time at the fastest clock, s, shape [activities]; 0 for other activities. Empty where it is not
+/// known: with several streams beside the main one, or too many pairs of kernels.
 [[nodiscard]] std::vector<double> most_passed_s(const LaunchCosts& costs, PairCosts& pairs,
                                                 const GpuLanes& lanes);
 
-/// The most that is lost while launches run that pay for it (GpuLanes::others_pay), whatever runs
-/// beside them: J, shape [activities], 0 of all others.
-/// @param lost_w  shape [lanes][clocks]
+/// How much less energy collectives draw, at most, while a launch runs that pays for it
+/// (GpuLanes::others_pay): J, shape [activities], 0 for other activities.
+/// @param lost_w  by how much less they draw at most, by clock, shape [lanes][clocks]
 [[nodiscard]] std::vector<double> most_lost_j(const LaunchCosts& costs, PairCosts& pairs,
                                               std::span<const GpuLanes> lanes,
                                               std::span<const std::vector<double>> lost_w);

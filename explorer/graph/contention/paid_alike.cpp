@@ -29,12 +29,12 @@ void PaidGpu::find_alike(PairCosts& pairs, CompanyId company) {
   }
 }
 
-// The price at which the launches that any of them meets have room for those that may be paid as
-// much: more would cost more than it brings.
+// One price for collectives of one kernel: the least at which offers up to it have room for those
+// of them that may be paid so much. A higher one would cost more in main launches than it brings.
 double PaidGpu::price_for(const Alike& alike, std::vector<Offer> offers,
                           std::span<const double> most) const {
   std::ranges::sort(offers, {}, &Offer::price_j);
-  std::vector<Offer> limits;  // what each may be paid, and needs
+  std::vector<Offer> limits;  // the most that each may be paid, and the progress it needs
   double needed = 0.0, room = 0.0;
   for (std::size_t k = 0; k < most.size(); ++k) {
     limits.push_back({most[k], needed_[alike.sides[k]]});
@@ -53,7 +53,7 @@ double PaidGpu::price_for(const Alike& alike, std::vector<Offer> offers,
   return no_price_j;
 }
 
-// One price for all of them, but for those that have too little room of their own at that.
+// One price for all of them, but for those that have too little room of their own at it.
 void PaidGpu::raise(Alike& alike) {
   std::vector<double> most;
   for (const std::size_t s : alike.sides) most.push_back(most_price(s));
@@ -62,7 +62,7 @@ void PaidGpu::raise(Alike& alike) {
     if (!alike.pair[p].empty()) offers[p] = offer(p, alike.pair[p], 0.0, least_[p].least_j);
   }
   const double price = price_for(alike, offers, most);
-  std::vector<double> room{0.0};  // of all before
+  std::vector<double> room{0.0};  // beside the launches before each
   for (const Offer& one : offers)
     room.push_back(room.back() + (one.price_j <= price ? one.progress : 0.0));
   alike.price_w.assign(lanes_.main.size(), 0.0);

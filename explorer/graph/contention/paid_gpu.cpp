@@ -76,7 +76,7 @@ void PaidGpu::find_pairs(PairCosts& pairs, CompanyId company) {
   meetings_.resize(pair_.size());
 }
 
-// What a collective draws whatever it runs beside: beside others one that is waited for draws less.
+// The least that a collective draws whatever it runs beside: its first price.
 void PaidGpu::find_hold_base() {
   const auto least_w = [](double least, std::span<const PairCost> cells) {
     for (const PairCost& cell : cells) least = std::min(least, cell.side_w);
@@ -96,7 +96,7 @@ void PaidGpu::find_hold_base() {
   }
 }
 
-// For so long after a launch its clock is held for no other.
+// How long the clock of a launch is held behind it, since nothing else can ask for another.
 double PaidGpu::held_after_s(std::size_t position) const {
   const std::size_t gap = position + 1;
   return gap_is_held_[gap] ? lanes_.lag_before_s[gap] : 0.0;
@@ -114,7 +114,7 @@ double PaidGpu::gap_price_w(std::size_t gap) const {
   return arc ? flow_->arc_w[*arc] : 0.0;
 }
 
-// A collective of several ranks is paid through what it waits for.
+// Price of a side activity's own time; 0 for a collective, since that is on what it waits for.
 double PaidGpu::side_flow_w(std::size_t side) const {
   const SideActivity& of = lanes_.side[side];
   return of.holds ? 0.0 : flow_->node_w[of.activity];
@@ -128,7 +128,7 @@ double PaidGpu::alone_j(std::size_t position, std::size_t clock) const {
          held_j(position, clock);
 }
 
-// Less what the side activity is paid meanwhile.
+// Cost of both, less what the side activity is paid meanwhile.
 double PaidGpu::together_j(std::size_t position, std::size_t side, std::size_t clock) const {
   const std::uint32_t launch = lanes_.main[position];
   const PairCost& cell = together(position, side)[clock];
@@ -138,7 +138,7 @@ double PaidGpu::together_j(std::size_t position, std::size_t side, std::size_t c
          held_j(position, clock);
 }
 
-// What a side activity is worth whatever it runs beside: its own power, its own time.
+// First prices: what a side activity costs whatever it runs beside, of its own power and time.
 void PaidGpu::find_base() {
   base_ = hold_base_;
   for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
@@ -149,7 +149,7 @@ void PaidGpu::find_base() {
   }
 }
 
-// Most that may be paid in a gap whose time costs so much.
+// The most that a side activity may be paid in a gap whose time has this price.
 double PaidGpu::in_gap_j(std::size_t side, double gap_w) const {
   double least = no_price_j;
   for (const PairCost& cell : side_[side]) {
@@ -159,7 +159,7 @@ double PaidGpu::in_gap_j(std::size_t side, double gap_w) const {
   return least;
 }
 
-// What its cheapest gap leaves room for.
+// The highest price of a side activity that all gaps it may lie in allow.
 double PaidGpu::most_price(std::size_t side) const {
   const SideActivity& of = lanes_.side[side];
   return in_gap_j(side, *std::min_element(gap_w_.begin() + of.first, gap_w_.begin() + of.last + 1));
@@ -172,7 +172,8 @@ PaidGpu::Offer PaidGpu::gap_offer(std::size_t side) const {
   return {in_gap_j(side, 0.0), progress};
 }
 
-// Pauses beside which more can run than in the part of them that nobody waits for.
+// Finds the pauses worth a price: main launches that may run in them take longer than the part in
+// which nobody waits.
 void PaidGpu::find_paid_pauses() {
   std::vector<double> end_s{0.0};  // of main launches one after the other at their fastest
   for (std::size_t p = 0; p < lanes_.main.size(); ++p) {
@@ -184,7 +185,8 @@ void PaidGpu::find_paid_pauses() {
     pause_is_paid_.push_back(pause.lag_s < end_s[pause.last] - end_s[pause.first]);
 }
 
-// While a main launch runs alone what follows on the side stream waits, whichever that is.
+// Prices of the side stream's pauses: while a main launch runs alone, the next side activity waits.
+// A launch that may lie in several pauses gets the least price of them.
 void PaidGpu::find_pause_prices() {
   free_pauses_j_ = 0.0;
   if (lanes_.pauses.empty()) return;
@@ -246,7 +248,7 @@ double PaidGpu::paid_j(std::size_t position, std::size_t clock) const {
   return least;
 }
 
-// For each main launch the side activity that it ran beside for most of its time.
+// For each main launch the side activity beside it for more than half of its time, or nobody.
 std::vector<std::size_t> PaidGpu::beside(const ActivityTimes& times) const {
   std::vector<std::size_t> most(lanes_.main.size(), nobody);
   for (std::size_t p = 0; p < most.size(); ++p) {
@@ -289,7 +291,7 @@ double PaidGpu::side_j() const {
   for (std::size_t s = 0; s < lanes_.side.size(); ++s) {
     const SideActivity& of = lanes_.side[s];
     sum_j.add(price_[s] * needed_[s]);
-    double most_w = 0.0, most_beyond_w = 0.0;  // of idle power too, beyond it
+    double most_w = 0.0, most_beyond_w = 0.0;  // if it must pay idle power too; if not
     for (std::size_t c = 0; c < side_[s].size(); ++c) {
       const PairCost& cell = side_[s][c];
       const double paid_w = price_[s] / (of.holds ? 1.0 : cell.time_s) - side_flow_w(s);

@@ -31,7 +31,7 @@ std::size_t PaidGraph::looked_at() const noexcept {
   return sum;
 }
 
-// What no GPU's lanes pay for: launches on further streams at any clock, transfers.
+// Launches on further streams, at their cheapest clock, and transfers.
 double PaidGraph::others_j() const {
   CompensatedSum sum_j;
   for (std::size_t i = 0; i < paid_.size(); ++i) {
@@ -49,7 +49,7 @@ double PaidGraph::others_j() const {
   return sum_j.value();
 }
 
-// No unit is of two GPUs.
+// GPUs may be summed up one by one, since no unit has launches of two.
 double PaidGraph::of_gpu_j(std::uint32_t gpu, const LaunchUnits* units) const {
   CompensatedSum sum_j;
   std::vector<double> of_unit_j(units == nullptr ? 0 : units->size() * costs_.clocks(), 0.0);
@@ -71,7 +71,7 @@ double PaidGraph::of_gpu_j(std::uint32_t gpu, const LaunchUnits* units) const {
   return sum_j.value();
 }
 
-// As of launches alone: the least sum of what time costs and saves is at one of both ends.
+// (idle power - price) x time is least at the deadline or at the least time.
 double PaidGraph::of_time_j(const ContendedDeadline& deadline) const {
   const double idle_w = costs_.least_idle_w();
   const double at_s = flow_->price_w >= idle_w ? deadline.time_s : deadline.least_time_s;

@@ -41,7 +41,7 @@ PaidGpu::Offer PaidGpu::offer(std::size_t position, std::span<const PairCost> ce
   return cheapest;
 }
 
-// The cheapest way to run a main launch that is not beside this one.
+// The cheapest way to run a main launch other than beside this side activity.
 const PaidGpu::Meeting& PaidGpu::cheapest_without(std::size_t side, std::size_t position) const {
   const Cheapest& of = cheapest_[position];
   return of.first_side == side ? of.second : of.first;
@@ -62,7 +62,7 @@ void PaidGpu::find_cheapest(std::size_t position) {
   }
 }
 
-// Again, at the side activity's price of now.
+// Evaluates a meeting again, at the side activity's present price.
 void PaidGpu::meet(std::size_t position, std::size_t side) {
   Cheapest& of = cheapest_[position];
   const Meeting met = meeting(position, side);
@@ -74,7 +74,7 @@ void PaidGpu::meet(std::size_t position, std::size_t side) {
   }
 }
 
-// From which on the cheapest have room for all that is needed.
+// The least price at which the offers up to it have room for all that is needed.
 double PaidGpu::price_for(double needed, std::vector<Offer>& offers, double most) const {
   // Few of them are enough: a heap instead of all in order.
   std::ranges::make_heap(offers, std::greater{}, &Offer::price_j);

@@ -69,7 +69,7 @@ std::vector<std::vector<double>> PairCosts::longest_s(
       kernel %= different;
     }
   }
-  // Of two streams every pair can be looked at: they seldom reach the power limit as they might.
+  // Pairs seldom reach the power limit, as bounds must assume: of two streams each is looked at.
   constexpr std::size_t most_pairs = 1'000'000;
   const bool exact =
       kernels.size() == 2 && kernels[0].size() * kernels[1].size() * clocks_.size() <= most_pairs;
@@ -133,7 +133,8 @@ CompanyId PairCosts::company(const std::vector<std::set<std::uint32_t>>& others,
   return id;
 }
 
-// Of a collective beside its company, which wants DRAM too and may keep the GPU busy.
+// The most by which a collective is slowed down by its company, which wants DRAM too and may keep
+// the GPU busy.
 double PairCosts::most_slowdown(const Key& key, std::size_t clock) {
   const auto [kernel, side, holds, id] = key;
   const Company& company = companies_[index(id)];

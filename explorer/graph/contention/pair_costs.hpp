@@ -19,17 +19,18 @@ namespace rubato {
 struct PairCost {
   double time_s = 0.0;  ///< of one launch of the first
   double side_per_s =
-      0.0;  ///< launches of the other a second; 1 of a collective that others decide the end of
-  double power_w = 0.0;  ///< beyond the least power of a GPU that runs nothing
-  double side_w = 0.0;   ///< part of power_w beyond idle power that the other draws, or it alone
+      0.0;  ///< launches of the other a second; 1 for a collective that holds: its progress is time
+  double power_w = 0.0;  ///< of the GPU, beyond the least idle power
+  double side_w = 0.0;   ///< of the other (or of the one if it is alone), beyond idle power
 };
 
-/// What else may run beside a pair; several GPUs may have the same.
+/// What else may run beside a pair, see GpuLanes::others; several GPUs may have the same.
 struct CompanyTag;
 using CompanyId = Id<CompanyTag>;
 inline constexpr CompanyId no_company{0};
 
-/// Kernels are those of LaunchCosts: a kernel's throttle counts.
+/// Costs of kernels alone and in pairs, evaluated once. Kernels are numbered as by LaunchCosts:
+/// each kernel with each throttle.
 class PairCosts {
  public:
   /// @param costs  their model must outlive this
@@ -49,38 +50,41 @@ class PairCosts {
     return known(Key{kernel, nothing, holds, company});
   }
 
+  /// A kernel and another beside it, by clock.
   /// @param holds    the other is a collective between arrival and departure
-  /// @param company  what else may run: costs are those that stay true then, of a collective beside
-  ///                 a kernel, unless the company pays for that
+  /// @param company  what else may run too. Times and powers are then bounds that hold whatever of
+  ///                 it runs; a collective's power only if the company does not pay
   [[nodiscard]] std::span<const PairCost> pair(std::uint32_t kernel, std::uint32_t side, bool holds,
                                                CompanyId company) {
     return known(Key{kernel, side, holds, company});
   }
 
-  /// What a company takes of the power of a collective at most, by clock: nothing unless it pays.
-  /// @param kernel  beside the collective; nothing: it runs alone
+  /// The most by which a company lowers the power of a collective, by clock, W; 0 unless it pays.
+  /// @param kernel  beside the collective; nothing: none
   [[nodiscard]] std::vector<double> lost_w(std::optional<std::uint32_t> kernel, std::uint32_t side,
                                            CompanyId company);
 
-  /// Of one GPU at any clock: no launch takes longer while at most one kernel of each stream runs.
-  /// @param weight  by clock: the most of it times the time; empty: 1
-  /// @return of one launch of each, s, shape as streams
+  /// The most that one launch of each kernel takes on one GPU, at any clock, while at most one
+  /// kernel of each stream runs.
+  /// @param streams  kernels of each stream
+  /// @param weight   factor on times, by clock; empty: 1
+  /// @return s x weight, shape as streams
   [[nodiscard]] std::vector<std::vector<double>> longest_s(
       const std::vector<std::vector<std::uint32_t>>& streams, std::span<const double> weight = {});
 
-  /// How much of their time alone at their fastest launches of a stream run through at most while a
-  /// launch of another stream runs beside them, at any clock.
-  /// @return of one launch of each, s, shape as beside
+  /// While one launch of a kernel in `beside` runs, launches of `stream` beside it get on. Measured
+  /// in their time alone at their fastest clock: by how much at most, at any clock.
+  /// @return s, shape as beside
   [[nodiscard]] std::vector<double> most_passed_s(std::span<const std::uint32_t> stream,
                                                   std::span<const std::uint32_t> beside);
 
-  /// Power of an idle GPU beyond the least, by clock.
+  /// Idle power at a clock beyond the least, of a GPU with the throttle of a kernel, W.
   [[nodiscard]] double surplus_w(std::uint32_t kernel, std::size_t clock) const;
 
-  /// Cells that were asked for: what it takes.
+  /// Cells (pairs x clocks) evaluated so far.
   [[nodiscard]] std::size_t cells() const noexcept { return cells_; }
 
-  /// Whether two of those asked for together reach the power limit.
+  /// Whether some pair evaluated so far reaches the power limit together.
   [[nodiscard]] bool jointly_limited() const noexcept { return jointly_limited_; }
 
  private:
@@ -88,8 +92,8 @@ class PairCosts {
   using Key = std::tuple<std::uint32_t, std::uint32_t, bool, CompanyId>;
   struct Company {
     std::vector<std::set<std::uint32_t>> others;
-    std::vector<std::vector<double>> dram_uses;  // shape [clocks][others], at most
-    bool loads = false;                          // some of them keep the GPU busy
+    std::vector<std::vector<double>> dram_uses;  // most of each, shape [clocks][others]
+    bool loads = false;                          // some of them are no collectives: a load
     bool pays = false;
   };
 

@@ -1,4 +1,4 @@
-// Plans beside what really ran beside.
+// Plans that know contention: each launch is costed beside what it ran beside in the last replay.
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,9 @@
 namespace rubato {
 
 // Solvers take launches to be slowed down as at the default clocks. Here each unit has the clock
-// that costs least beside what its launches ran beside in the replay before, by one factor on all
-// prices: the least that ends in time. Then the first units have the clocks of the next lower one.
+// that costs least beside what its launches ran beside in the replay before. All prices have one
+// factor: the least with which the plan ends in time is searched for. Then the first units get the
+// clocks of the next lower factor, as many as end in time.
 void GraphPlanner::share_gpus(GraphPlanResult& result, const LaunchUnits& units,
                               const RunContext& context) {
   constexpr int factors = 12, splices = 10;
@@ -39,7 +40,7 @@ void GraphPlanner::share_gpus(GraphPlanResult& result, const LaunchUnits& units,
                              : std::sqrt(low * high);
   }
   if (late.empty() || in_time.empty()) return;
-  std::uint32_t least = 0, most = units.size();  // so many first units of the later one
+  std::uint32_t least = 0, most = units.size();  // number of first units with the late clocks
   for (int i = 0; i < splices && most - least > 1 && !context.stop_requested(); ++i) {
     const std::uint32_t middle = least + (most - least) / 2;
     std::vector<ClockId> clocks = in_time;
@@ -48,7 +49,7 @@ void GraphPlanner::share_gpus(GraphPlanResult& result, const LaunchUnits& units,
   }
 }
 
-// Of launches: ranks that wait for each other at collectives do so less.
+// For plans per launch: ranks wait less for each other at collectives.
 void GraphPlanner::even_out(GraphPlanResult& result, const LaunchUnits& units,
                             const RunContext& context) {
   if (result.question.grain != GraphGrain::launch || !result.found()) return;

@@ -11,7 +11,8 @@
 namespace rubato {
 
 struct GraphPlanner::Prices {
-  // Bounds need no vertex beyond the times and the least idle power, see bound_of_launches_j.
+  // The frontier is swept only as far as bounds need it: to the shortest time wanted, and to a
+  // price of the least idle power (bound_of_launches_j).
   Prices(const LaunchCosts& alone_costs, const LaunchCosts& beside, const ClockGrid& grid,
          std::vector<double> wanted_s, const RunContext& context)
       : alone(crash_problem(launch_work(alone_costs))),
@@ -23,13 +24,13 @@ struct GraphPlanner::Prices {
         contended(alone_costs, grid),
         held(alone_costs, contended.shared_gpus()) {}
 
-  Contraction alone;
-  PipelineWork work;
+  Contraction alone;  // launches alone
+  PipelineWork work;  // launches as slow as beside each other at the default clocks
   ClockRounder rounder;
   std::vector<double> times_s;  // of the frontier's plans
   Frontier frontier;
   ContendedBound contended;
-  HeldEnergy held;  // whatever runs beside it
+  HeldEnergy held;  // true whatever runs beside collectives
 };
 
 }  // namespace rubato
