@@ -15,11 +15,11 @@ namespace rubato {
 
 namespace {
 
-// Where changes of clock cost time, passes have less of it: prices are those of deadlines shorter
-// by these shares, too.
+// Where changes of clock take time, passes have less of it. So prices of time are also taken of
+// deadlines that are shorter by these shares.
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
-// A bound that closes less of a gap than this is not worth its time.
+// A bound by cells that closes less than this share of a gap is not worth its time.
 constexpr double least_share_closed = 0.05;
 
 // Ways to dive, those that found most on the Perseus profiles first.
@@ -94,8 +94,8 @@ PricedTime PipelinePlanner::cheapest(double worth_w) const {
   return {std::max(vertex->time_s, least_time_s_), bound_j(at_s)};
 }
 
-// Highest of the frontier's bound and the lines, over all times until the deadline, at most `reach`
-// times the slowest useful one: beyond it only waiting grows.
+// The least energy that the frontier's bound and the lines allow at any time until the deadline, or
+// until `reach` times the slowest useful time: beyond that only waiting grows.
 double PipelinePlanner::bound_j(double deadline_s, AfterEnd after_end,
                                 std::span<const PriceLine> lines, double reach) const {
   const auto total_j = [&](double time_s) {
@@ -116,7 +116,7 @@ double PipelinePlanner::total_j(const Question& question, const PipelinePlan& pl
          waiting_power_w() * (waits ? question.limit_s : rounder_.time_s(plan));
 }
 
-// Rounds every candidate, keeps the cheapest, and improves it if it is far from the bound.
+// Rounds and splices every candidate, keeps the cheapest, improves it if it is far from the bound.
 std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
                                                        std::span<const FrontierPlan> candidates,
                                                        const RunContext& context) const {
@@ -156,7 +156,7 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
   return best;
 }
 
-// Plans in waves, where those of the frontier are far above its bound, and splices of them.
+// Tries plans in waves, and splices of them, where plans are far above the frontier's bound.
 void PipelinePlanner::lay_waves(std::span<const Question> questions,
                                 std::span<std::optional<PipelinePlan>> plans,
                                 const RunContext& context) const {
@@ -184,7 +184,7 @@ void PipelinePlanner::lay_waves(std::span<const Question> questions,
   }
 }
 
-// Tries one way down after the other while the plan is too far above the bound.
+// Tries one way to dive after the other while the plan is too far above the bound.
 void PipelinePlanner::dive(const Question& question, const FrontierPlan& prices, double least_j,
                            std::span<const DiveOptions> ways, std::optional<PipelinePlan>& best,
                            const RunContext& context) const {
@@ -203,7 +203,7 @@ void PipelinePlanner::dive(const Question& question, const FrontierPlan& prices,
   }
 }
 
-// Durations at times, of the frontier's own sweep if it has them all. Nothing if interrupted.
+// Free durations at times, from the frontier's own sweep if it has them. Nothing if interrupted.
 std::optional<std::vector<FrontierPlan>> PipelinePlanner::durations(
     std::vector<double> times_s, const RunContext& context) const {
   if (times_s == swept_times_s_ && !frontier_.interrupted) return frontier_.plans;
@@ -214,7 +214,7 @@ std::optional<std::vector<FrontierPlan>> PipelinePlanner::durations(
   return std::move(swept.plans);
 }
 
-// Bounds by cells, where plans are far above that of free durations. A line holds at all times.
+// Bounds by cells, for plans far above the bound of free durations. A line holds for all deadlines.
 std::vector<PriceLine> PipelinePlanner::cell_lines(
     std::span<const Question> questions, std::span<const FrontierPlan> prices,
     std::span<const std::optional<PipelinePlan>> plans, const RunContext& context) const {
@@ -271,9 +271,9 @@ PipelinePlanner::Question PipelinePlanner::question(double limit_s, AfterEnd aft
   return {limit_s, std::min(limit_s, useful_s), after_end};
 }
 
-// The unswitched plans, and for each deadline the plans that are best at prices of time, improved
-// run by run; what is in time waiting for its changes is so where they are asked for ahead, too.
-// Raises the results' bounds by what changes of clock cost at least.
+// Searches run by run from the plans for free changes and from the plans that are best at prices of
+// time. Some are made with whole latencies waited out: these end in time with requests ahead, too.
+// Raises the results' bounds to what follows from the prices.
 std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
     std::span<const Question> questions, std::span<PipelineResult> results,
     const RunContext& context) const {
@@ -318,8 +318,8 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
       found = cheapest_of(clocks, waiting_w, found, search(clocks, more));
     }
     plans.push_back(found ? std::optional(clocks.plan(*found)) : std::nullopt);
-    // Changes of clock add to the slowest useful time, some way beyond: prices of time have long
-    // paid for all there is.
+    // With changes of clock, useful times may be longer than the frontier's slowest one. So many
+    // times that one is beyond all of them.
     const double reach = 1e3;
     results[i].lower_bound_j =
         std::max(results[i].lower_bound_j,
@@ -336,7 +336,7 @@ void PipelinePlanner::replay(PipelineResult& result, PipelinePlan plan) const {
                             ? std::max(0.0, result.deadline_s - result.run.time_s)
                             : 0.0;
   result.energy_j = result.run.energy_j + waiting_power_w() * wait_s;
-  // Equal but for the last digits is no gap: far beyond the plan's end they are joules.
+  // The bound may exceed the energy in the last digits: with a long wait these are joules.
   result.lower_bound_j = std::min(result.lower_bound_j, result.energy_j);
   const bool costs = result.energy_j > 0.0;  // unless neither passes nor waiting draw anything
   result.gap_frac = costs ? std::max(0.0, 1.0 - result.lower_bound_j / result.energy_j) : 0.0;
@@ -384,7 +384,7 @@ PipelineResult PipelinePlanner::cheaper_of(PipelineResult result, const Pipeline
   return in_time && (!result.found() || other.energy_j < result.energy_j) ? other : result;
 }
 
-// A plan for an earlier deadline that is cheaper is a plan for this one, too.
+// A plan for an earlier deadline is one for a later deadline too: it stays where it is cheaper.
 void PipelinePlanner::make_monotone(std::vector<PipelineResult>& results) const {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < results.size(); ++i)

@@ -1,6 +1,6 @@
 #pragma once
-// Plans of one pipeline for deadlines: sweep, round, replay, compare with the
-// bound.
+// Plans of one pipeline for deadlines. In four steps: sweep the time-energy frontier of free
+// durations, round these to clocks that exist, replay the plan, compare it with the lower bound.
 
 #include <cstdint>
 #include <optional>
@@ -27,49 +27,50 @@ enum class AfterEnd {
 };
 
 /// A plan, as a result store and a report need it. Energies are of one pipeline with one GPU
-/// per stage; multiply by tensor-parallel degree and replicas.
+/// per stage. Those of all GPUs are that times tensor-parallel degree times replicas.
 struct PipelineResult {
   SolveStatus status = SolveStatus::infeasible;
   AfterEnd after_end = AfterEnd::go_on;
   double deadline_s = 0.0;
   double least_time_s = 0.0;   ///< no plan is faster; deadlines below it are infeasible
-  PipelinePlan plan;           ///< empty if infeasible
+  PipelinePlan plan;           ///< empty if there is none
   PipelineRun run;             ///< replayed; its energy includes waiting until run.time_s only
   double energy_j = 0.0;       ///< run.energy_j, plus blocked power up to the deadline if waiting
   double lower_bound_j = 0.0;  ///< of energy_j over all plans that keep the deadline
   double gap_frac = 0.0;       ///< (energy_j - lower_bound_j) / energy_j
-  /// Of its change against the baseline: of modelled stages, by whoever asks PipelineIntervals.
+  /// Interval of the change against the baseline. Nothing yet after plan(): for modelled stages it
+  /// comes from PipelineIntervals.
   std::optional<SavingInterval> interval = {};
 
   [[nodiscard]] bool found() const noexcept { return !plan.option_of_pass.empty(); }
 };
 
-/// Different ways to dive, see PlannerOptions.
+/// How many different ways to dive there are, see PlannerOptions.
 inline constexpr std::size_t most_dives = 8;
 
-/// How hard to look.
+/// How hard to look. A gap is (energy - lower bound) / energy of a plan.
 struct PlannerOptions {
   bool exact_sweep = false;          ///< of large pipelines too, see automatic_sweep
-  double target_gap_frac = 2e-3;     ///< plans above it are improved pass by pass
+  double target_gap_frac = 2e-3;     ///< with a larger gap, plans are improved pass by pass
   std::size_t improve_up_to = 4096;  ///< passes; above, improving takes too long
-  double wave_gap_frac = 3e-3;       ///< for plans above it WavePlans are tried
+  double wave_gap_frac = 3e-3;       ///< with a larger gap, WavePlans are tried
   std::size_t wave_up_to = 4096;     ///< passes; above, that takes too long
-  double dive_gap_frac = 3e-3;       ///< for plans above it a ClockDive is tried, then another
+  double dive_gap_frac = 3e-3;       ///< while the gap is larger, one ClockDive after another
   std::size_t dives = 2;             ///< at most for each plan; 0 to most_dives
   std::size_t dive_up_to = 256;      ///< passes; above, dives take too long
-  double cell_gap_frac = 3e-3;       ///< for plans above it CellBound raises the bound
-  /// For plans that are then still above dive_gap_frac, as many more dives.
+  double cell_gap_frac = 3e-3;       ///< with a larger gap, CellBound raises the bound
+  /// So many more dives at most, while the gap to the raised bound is above dive_gap_frac.
   std::size_t last_dives = 6;
-  std::size_t last_dive_up_to = 512;  ///< passes
+  std::size_t last_dive_up_to = 512;  ///< passes; above, these dives take too long
   /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
   std::vector<double> deadlines_s = {};
-  SwitchModel switching = {};  ///< if it is not free, plans weigh it: see run_search.hpp
+  SwitchModel switching = {};  ///< if changes are not free, plans weigh them: run_search.hpp
 };
 
-/// Where energy and a price of time together are least.
+/// Where energy + price x time is least.
 struct PricedTime {
-  double time_s = 0.0;   ///< of the frontier
-  double bound_j = 0.0;  ///< no plan's energy, with the price of its time as energy, is less
+  double time_s = 0.0;   ///< on the frontier
+  double bound_j = 0.0;  ///< a lower bound of energy + price x time over all plans
 };
 
 /// One pipeline: its baseline, its frontier, plans for any deadline.
@@ -92,27 +93,27 @@ class PipelinePlanner {
     return work_.blocked_power_w * work_.schedule.shape.stages;
   }
 
-  /// Least energy per iteration over the frontier, waiting included, and its time.
+  /// The time on the frontier at which an iteration takes least energy, waiting included.
   [[nodiscard]] double cheapest_time_s() const noexcept { return cheapest_time_s_; }
 
-  /// The time to plan for where a second costs as much as so many joules, waiting included.
-  /// @param worth_w  of all stages together, >= 0
+  /// The time to plan for if a second is worth so many joules, waiting included.
+  /// @param worth_w  for all stages together, J per second, >= 0
   [[nodiscard]] PricedTime cheapest(double worth_w) const;
 
-  /// One plan per deadline, from one more sweep; none is dearer than that of an earlier deadline.
-  /// Interrupted, plans are the best so far; before the sweep has ended they are missing
-  /// (`infeasible`).
+  /// One plan per deadline, from one more sweep of the frontier if the first one lacks their
+  /// durations. No plan takes more energy than that of an earlier deadline. If interrupted, plans
+  /// are the best so far; before the sweep has ended they are missing (`infeasible`).
   /// @param deadlines_s  each > 0
   /// @throws UsageError for a deadline that is not a positive number
   [[nodiscard]] std::vector<PipelineResult> plan(std::span<const double> deadlines_s,
                                                  AfterEnd after_end = AfterEnd::go_on,
                                                  const RunContext& context = {}) const;
 
-  /// The result with another plan instead, if that ends in time and is cheaper.
+  /// The result with another plan instead, if that ends in time and takes less energy.
   [[nodiscard]] PipelineResult cheaper_of(PipelineResult result, const PipelinePlan& plan) const;
 
  private:
-  // What to round: durations for target_s, clocks that end by limit_s.
+  // What to round: durations for target_s, to clocks whose plan ends by limit_s.
   struct Question {
     double limit_s = 0.0;
     double target_s = 0.0;

@@ -11,14 +11,15 @@ namespace rubato {
 
 namespace {
 
-// Durations of a sweep are cut into steps of 2^-40 of the longest pass.
+// Durations of a sweep are multiples of 2^-40 of the longest pass. This share of a duration is more
+// than that rounding.
 constexpr double duration_tolerance = 1e-9;
 
 // Latest ends are sums from the deadline backwards and may be off in the last digits. A plan
-// that is late by that is made again with this share less time.
+// that is late by these is made again with this share less time.
 constexpr double lost_digits = 1e-12;
 
-// Slack goes to savings above a price that halves from round to round.
+// Slack goes to savings per second above a price, which halves from round to round.
 constexpr int slack_rounds = 12;
 
 }  // namespace
@@ -67,7 +68,7 @@ ClockRounder::ClockRounder(const PipelineWork& work) : work_(work) {
   }
 }
 
-// The end of the last pass; passes start as early as they can.
+// Runs the schedule with every pass as early as it can start. Returns the end of the last pass.
 template <class Duration>
 double ClockRounder::run(Duration duration_s, std::vector<double>& start_s) const {
   start_s.assign(order_.size(), 0.0);
@@ -88,9 +89,9 @@ double ClockRounder::end_s(const std::vector<std::uint32_t>& chosen) const {
   return run([&](std::uint32_t pass) { return choices(pass)[chosen[pass]].time_s; }, start_s);
 }
 
-// Slows passes down, first to last, as far as the passes after them allow and
-// as long as each second saves at least `price_w`. Returns the highest price at which the next
-// round would do something: infinite where this one did, 0 where no pass fits any more.
+// Slows passes down, first to last, as far as the passes after them allow and as long as each
+// second saves at least `price_w`. Returns the highest price at which the next round would change
+// something: infinity if this round did, 0 if no slower choice fits any more.
 double ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double deadline_s,
                                  double price_w) const {
   std::vector<double> latest_end_s(order_.size(), deadline_s);
@@ -104,7 +105,7 @@ double ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double dead
   }
   std::vector<double> start_s(order_.size());
   bool changed = false;
-  double most_j = 0.0, in_s = 1.0;  // of one second
+  double most_j = 0.0, in_s = 1.0;  // most_j / in_s: the largest saving per second left
   for (const std::uint32_t pass : order_) {
     const std::vector<Choice>& list = choices(pass);
     const Choice now = list[chosen[pass]];
@@ -128,8 +129,9 @@ double ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double dead
   return changed ? std::numeric_limits<double>::infinity() : most_j / in_s;
 }
 
-// The slowest choice that takes no longer than a duration and the time left over before it. With
-// nothing to spare that is the fastest one: another as long but for the last digits would end late.
+// The slowest choice that takes no longer than a duration and the time to spare before it. If these
+// are no more than the fastest choice takes, it is that one: another choice that is as long but for
+// the last digits would end late.
 std::uint32_t ClockRounder::slowest_within(std::uint32_t pass, double duration_s, double spare_s,
                                            bool vertices_only) const {
   const std::vector<Choice>& list = choices(pass);
@@ -181,8 +183,8 @@ void ClockRounder::floor_pair(std::span<const double> duration_s, std::uint32_t 
   }
 }
 
-// Follows the schedule of the free durations: a pass may take until the moment
-// it ends there. Time that one pass saves by rounding down is there for the next.
+// Follows the schedule of the free durations: a pass may last until the moment at which it ends
+// there. Time that one pass saves by rounding down is there for the next.
 std::vector<std::uint32_t> ClockRounder::follow(std::span<const double> duration_s,
                                                 bool vertices_only) const {
   std::vector<std::uint32_t> chosen(order_.size());
@@ -202,7 +204,7 @@ std::vector<std::uint32_t> ClockRounder::follow(std::span<const double> duration
   return chosen;
 }
 
-// Returns whether the plan still ends in time.
+// Spends slack in rounds of falling price. Returns whether the plan still ends in time.
 bool ClockRounder::spend_all(std::vector<std::uint32_t>& chosen, double deadline_s) const {
   const std::vector<std::uint32_t> start = chosen;
   for (const double limit_s : {deadline_s, deadline_s * (1.0 - lost_digits)}) {
@@ -252,7 +254,7 @@ std::optional<PipelinePlan> ClockRounder::spliced(const std::vector<std::uint32_
     sorted = std::move(folded);
   }
   if (slow_part == SlowPart::end || slow_part == SlowPart::middle) std::ranges::reverse(sorted);
-  // The slower part is never too long with `low` passes of it.
+  // Bisection: with `low` passes of the slower plan the iteration is in time.
   std::size_t low = 0, high = sorted.size() + 1;
   std::vector<std::uint32_t> chosen = fast;
   const auto cut_at = [&](std::size_t count) {

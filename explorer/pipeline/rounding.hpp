@@ -1,5 +1,5 @@
 #pragma once
-// From free durations to measured clocks, within a deadline.
+// From free durations to clocks that were measured, within a deadline.
 
 #include <array>
 #include <optional>
@@ -15,38 +15,40 @@ namespace rubato {
 /// Which part of an iteration has the clocks of the slower plan.
 enum class SlowPart { begin, end, both_ends, middle };
 
-/// An option that no other one beats in time and cost.
+/// An option on the Pareto front of a pass: no other one is as fast and as cheap.
 struct ClockChoice {
   OptionId option;
   double time_s = 0.0;
   double cost_j = 0.0;  ///< energy minus blocked power x time
-  bool vertex = false;  ///< of the lower hull
+  bool vertex = false;  ///< on the lower convex hull
 };
 
-/// Picks options for one piece of work; holds its graph, so that many deadlines
-/// share it.
+/// Picks options for all passes of one piece of work. It holds the graph, which many deadlines
+/// share.
 class ClockRounder {
  public:
   /// @param work  must outlive the rounder
   explicit ClockRounder(const PipelineWork& work);
 
-  /// Every pass gets the cheapest option that is no longer than its duration; then slack is
-  /// spent, the largest savings per second first.
+  /// Every pass gets the cheapest option that is no longer than its duration. Then slack is spent,
+  /// the largest savings per second first. That is done in four ways, and the cheapest plan counts:
+  /// each pass by itself, or along the schedule so that time saved before a pass is there for it;
+  /// with any options, or with vertices of hulls only.
   /// @param duration_s  shape [passes], e.g. of a FrontierPlan
-  /// @return a plan that ends by the deadline, or nothing if rounding down ends later
+  /// @return a plan that ends by the deadline, or nothing if none of the four does
   [[nodiscard]] std::optional<PipelinePlan> round(std::span<const double> duration_s,
                                                   double deadline_s) const;
 
-  /// Where hulls are straight over a long way, free durations lie between two clocks for most
-  /// passes at once, and rounding each of them costs much. Instead the first passes of the
-  /// iteration get the clocks of a slower plan and the rest those of a faster one (or the other way
-  /// round), as many as the deadline allows; then slack is spent.
+  /// Where hulls are straight over a long way, the free durations of most passes lie between two
+  /// clocks at once, and rounding each of them costs much. Instead two plans are spliced: one part
+  /// of the iteration (`slow_part`) gets the clocks of a slower plan, the rest those of a faster
+  /// one. The slower part is as large as the deadline allows. Then slack is spent.
   /// @param slow_s, fast_s  durations of plans that end after and before the deadline
   [[nodiscard]] std::optional<PipelinePlan> splice(std::span<const double> slow_s,
                                                    std::span<const double> fast_s,
                                                    double deadline_s, SlowPart slow_part) const;
 
-  /// The same of plans of clocks.
+  /// Splices two plans of clocks. Nothing if the faster one ends after the deadline.
   [[nodiscard]] std::optional<PipelinePlan> splice(const PipelinePlan& slow,
                                                    const PipelinePlan& fast, double deadline_s,
                                                    SlowPart slow_part) const;
@@ -55,14 +57,15 @@ class ClockRounder {
   [[nodiscard]] std::optional<PipelinePlan> spend(const PipelinePlan& plan,
                                                   double deadline_s) const;
 
-  /// Rounds down, in two ways, without spending slack: each pass by itself; and a forward pass
-  /// together with the backward pass right after it on its stage, which in the steady state of a
-  /// pipeline may take as long as both free durations are. Neither needs to end by any time.
+  /// Rounds down without spending slack, in two ways: each pass by itself; and each forward pass
+  /// together with the backward pass right after it on its stage. In the steady state of a pipeline
+  /// these two may share the sum of their free durations. Neither plan need end by any time.
   [[nodiscard]] std::array<PipelinePlan, 2> rounded_down(std::span<const double> duration_s) const;
 
   /// Tries, pass by pass, whether a faster clock frees slack that is worth more elsewhere.
-  /// O(passes^2) up to about 1,100 passes, beyond with a limit on the work.
-  /// @param plan  of round()
+  /// O(passes^2) up to about 1,100 passes, beyond that with a limit on the work.
+  /// @param plan    one that ends by the deadline
+  /// @param flow_w  worth of a second of each pass, W: FrontierPlan::flow_w
   [[nodiscard]] PipelinePlan improve(const PipelinePlan& plan, double deadline_s,
                                      std::span<const double> flow_w) const;
 
@@ -74,10 +77,10 @@ class ClockRounder {
     return choices_of_type_[index(work_.type_of_pass[pass])];
   }
 
-  /// Longest path under a plan.
+  /// Length of the longest path (critical path) under a plan: the iteration time.
   [[nodiscard]] double time_s(const PipelinePlan& plan) const;
 
-  /// Energy of all passes minus blocked power x their time.
+  /// Energy of all passes minus blocked power x the sum of their times.
   [[nodiscard]] double cost_j(const PipelinePlan& plan) const;
 
  private:
@@ -110,17 +113,17 @@ class ClockRounder {
   [[nodiscard]] std::optional<PipelinePlan> spliced(const std::vector<std::uint32_t>& slow,
                                                     const std::vector<std::uint32_t>& fast,
                                                     double deadline_s, SlowPart slow_part) const;
-  /// Nothing if a pass has a dominated option: not one of ours.
+  /// Positions in choices(). Nothing if the plan has a dominated option, which is in no such list.
   [[nodiscard]] std::optional<std::vector<std::uint32_t>> chosen_of(const PipelinePlan& plan) const;
   [[nodiscard]] PipelinePlan plan_of(const std::vector<std::uint32_t>& chosen) const;
 
   const PipelineWork& work_;
-  std::vector<std::vector<Choice>> choices_of_type_;            // Pareto, fastest first
+  std::vector<std::vector<Choice>> choices_of_type_;            // Pareto front, fastest first
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // forward, backward right after it
-  std::vector<std::uint32_t> order_;                            // topological
+  std::vector<std::uint32_t> order_;                            // topological order of the passes
   std::vector<std::uint32_t> first_edge_;
   std::vector<Edge> edges_;
-  double steepest_w_ = 0.0;
+  double steepest_w_ = 0.0;  // largest saving per second between neighbouring choices
 };
 
 }  // namespace rubato

@@ -10,14 +10,14 @@ namespace rubato {
 
 namespace {
 
-// A move must save this share: below it, sums of costs are noise.
+// A move must save this share of a stage's cost: below it, sums of costs are noise.
 constexpr double least_run_gain = 1e-12;
 
 // A plan that stays late is searched again at a penalty this many times as high.
 constexpr double higher_penalty = 4.0;
 constexpr int penalties = 6;
 
-// Flow between a pass and the one before it on its stage, and the longest lag there.
+// Flow from the pass before it on its stage to a pass, and the longest lag between them.
 struct OrderPrice {
   double flow_w = 0.0, lag_s = 0.0;
 };
@@ -40,7 +40,8 @@ std::vector<OrderPrice> order_prices(const StageClocks& clocks, const FrontierPl
   return found;
 }
 
-// The dynamic program of one stage: least total before each pass, by the setting in force.
+// The dynamic program of one stage. Its states are settings: value_ is the least total so far with
+// each of them in force.
 class StageProgram {
  public:
   StageProgram(const StageClocks& clocks, std::size_t stage, const FrontierPlan& prices,
@@ -70,7 +71,7 @@ class StageProgram {
   }
 
  private:
-  // Each setting goes on, or takes over from another one.
+  // Before a pass, each setting stays in force or takes over from another one.
   void change(std::size_t i, const OrderPrice& price) {
     std::uint32_t* from = from_.data() + i * settings_;
     const std::vector<double> before = value_;
@@ -98,10 +99,10 @@ class StageProgram {
   std::vector<std::uint32_t> from_;  // shape [passes of the stage x settings]
 };
 
-// Of the starts of the search, that many of least value are searched from.
+// The search begins from so many starts, those of least value.
 constexpr std::size_t starts_searched = 4;
 
-// Passes that the search may look at from one start.
+// Passes that the search may look at from one start at one penalty.
 constexpr double search_effort = 2e7;
 
 }  // namespace
@@ -189,7 +190,7 @@ std::vector<SettingId> RunSearch::targets(std::size_t stage, SettingId from) con
 }
 
 bool RunSearch::is_critical(std::size_t stage, const Span& run) const {
-  constexpr double tolerance = 1e-9;  // sums of a thousand terms differ in the last digits
+  constexpr double tolerance = 1e-9;  // more than the rounding of sums of a thousand terms
   const std::vector<PassId>& row = clocks_.row(stage);
   for (std::size_t i = run.first; i <= run.last; ++i) {
     if (latest_s_[index(row[i])] - end_s_[index(row[i])] <= tolerance * time_s_) return true;
@@ -225,7 +226,7 @@ bool RunSearch::try_run(std::size_t stage, const Span& run) {
   return false;
 }
 
-// All passes of a stage that are of one type and run at one setting.
+// Tries to move all passes of a stage that are of one type and run at one setting.
 bool RunSearch::try_kinds(std::size_t stage) {
   const std::vector<PassId>& row = clocks_.row(stage);
   const auto& type_of = clocks_.work().type_of_pass;

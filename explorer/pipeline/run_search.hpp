@@ -1,6 +1,7 @@
 #pragma once
-// Plans of few changes of clock: starts from the prices of time that a frontier knows, then a
-// local search over runs of passes with one clock.
+// Plans with few changes of clock, where changes cost. Starts come from a Lagrangian relaxation at
+// the prices of time that a frontier knows. From them a local search moves runs: successive passes
+// of a stage at one clock.
 
 #include <optional>
 #include <span>
@@ -12,31 +13,33 @@
 
 namespace rubato {
 
-/// The plan that is best at given prices of time, stage by stage, and what follows from it.
+/// The plan that is best at given prices of time, stage by stage, and the bound that it gives.
 struct PricedPlan {
   StagePlan plan;        ///< may end at any time
-  double least_j = 0.0;  ///< cost + price_w x time of any plan is at least this
+  double least_j = 0.0;  ///< cost + price_w x iteration time of any plan is at least this
   double price_w = 0.0;
 };
 
-/// Lagrangian relaxation: every pass pays its flow per second, every stall the flow between the
-/// passes around it, and each stage takes its least total by dynamic programming over its passes.
-/// Leads, dwells and the change from one iteration to the next are left out, which keeps the bound.
+/// Lagrangian relaxation. Every pass pays for each second the flow through it, every stall the flow
+/// between the two passes around it. The problem then falls apart into stages: each finds its least
+/// total by dynamic programming over its passes. Leads, dwells and the change from one iteration to
+/// the next are left out, which only lowers the bound.
 /// @param prices  a plan of sweep_frontier() for this work
 [[nodiscard]] PricedPlan price_runs(const StageClocks& clocks, const FrontierPlan& prices);
 
-/// Descent on cost + penalty x lateness: runs, parts of runs and all passes of one kind and clock
-/// go to neighbouring clocks or to those of the runs beside them.
+/// Local search that lowers cost + penalty x lateness. It moves runs, parts of runs, or all passes
+/// of one kind and clock. They go to neighbouring clocks, or to clocks of the runs beside them.
+/// While the plan is late the penalty rises.
 class RunSearch {
  public:
-  /// @param price_w  what a second of the deadline is worth, roughly: the first penalty
-  /// @param effort   passes looked at, at most, per start
+  /// @param price_w  the first penalty: what a second of the deadline is worth, roughly
+  /// @param effort   passes looked at, at most, per start and penalty
   RunSearch(const StageClocks& clocks, double deadline_s, double price_w, double effort);
 
-  /// @return the plan, ending by the deadline, or nothing if no way there was found
+  /// @return a plan that ends by the deadline, or nothing if none was found
   [[nodiscard]] std::optional<StagePlan> improve(StagePlan start);
 
-  /// What the search makes smaller, at the first penalty.
+  /// What the search lowers, at the first penalty.
   [[nodiscard]] double value(const StagePlan& plan);
 
  private:
@@ -61,15 +64,17 @@ class RunSearch {
   double time_s_ = 0.0;
 };
 
-/// Searches from the starts of least value; of these plans and the starts themselves the cheapest
-/// one that ends in time, if there is one.
-/// @param waiting_w  drawn while the iteration lasts
+/// Searches from the starts of least value. Returns the cheapest of the plans found and the starts
+/// themselves that ends by `limit_s`, if there is one.
+/// @param target_s   deadline of the search; `limit_s` if no plan is found for it
+/// @param waiting_w  power of all stages while they wait, counted over the iteration
 [[nodiscard]] std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s,
                                                    double limit_s, double price_w, double waiting_w,
                                                    const std::vector<StagePlan>& starts,
                                                    const RunContext& context);
 
-/// @param waiting_w  drawn while the iteration lasts
+/// The cheaper of two plans, or the one there is.
+/// @param waiting_w  as for search_runs()
 [[nodiscard]] std::optional<StagePlan> cheapest_of(const StageClocks& clocks, double waiting_w,
                                                    std::optional<StagePlan> a,
                                                    std::optional<StagePlan> b);

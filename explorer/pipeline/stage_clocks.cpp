@@ -12,7 +12,8 @@ namespace {
 
 constexpr double unreached = std::numeric_limits<double>::infinity();
 
-// All clocks of a stage's options, those that are fastest over all its passes first.
+// All clocks of a stage's options. Those with the least sum of times over the stage's types of
+// passes come first.
 std::vector<ClockOption> settings_of(const PipelineWork& work, std::uint32_t stage) {
   std::vector<ClockOption> settings;
   for (const PassType& type : work.types) {
@@ -98,7 +99,8 @@ PipelinePlan StageClocks::plan(const StagePlan& plan) const {
   return options;
 }
 
-// As simulate() has it: seen from the begin of an iteration, the last clock's effect.
+// When the clock that an iteration begins with took effect, on its own time axis: before 0, by the
+// length of the run that ends the iteration before. As in simulate().
 double StageClocks::first_effect_s(std::size_t stage, const StagePlan& plan) const {
   const std::vector<PassId>& row = rows_[stage];
   double run_s = 0.0;

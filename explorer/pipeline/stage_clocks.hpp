@@ -1,6 +1,6 @@
 #pragma once
-// Plans of pipelines whose changes of clock cost something: which clocks the passes of a stage can
-// share, and what a plan of such clocks takes.
+// Pipelines whose changes of clock cost something: which clocks the passes of a stage can share,
+// and what time and energy a plan of such clocks takes.
 
 #include <cstdint>
 #include <span>
@@ -13,14 +13,14 @@ namespace rubato {
 /// A clock of one stage: index into the stage's settings, fastest first.
 using SettingId = Id<struct StageSettingTag>;
 
-/// One pass at one setting; nothing if its type has no such option.
+/// One pass at one setting. Its type may have no option at that clock.
 struct SettingCost {
   double time_s = 0.0;
   double cost_j = 0.0;  ///< energy minus blocked power x time; infinite where there is no option
   OptionId option;
 };
 
-/// A setting per pass, shape [passes]: what is searched, instead of options.
+/// A setting per pass, shape [passes]. Searches work on these in place of options.
 using StagePlan = std::vector<SettingId>;
 
 /// The work seen stage by stage. Immutable.
@@ -35,7 +35,7 @@ class StageClocks {
   [[nodiscard]] const SettingCost& cost(PassId pass, SettingId setting) const {
     return costs_[index(work_.type_of_pass[index(pass)])][index(setting)];
   }
-  /// Of a change on a stage; nothing changes between equal settings.
+  /// What a change on a stage takes; nothing between equal settings.
   [[nodiscard]] SwitchCost change(std::size_t stage, SettingId from, SettingId to) const;
   [[nodiscard]] const SwitchModel& switching() const noexcept { return switching_; }
   [[nodiscard]] const PipelineWork& work() const noexcept { return work_; }
@@ -43,17 +43,18 @@ class StageClocks {
   [[nodiscard]] StagePlan stage_plan(const PipelinePlan& plan) const;
   [[nodiscard]] PipelinePlan plan(const StagePlan& plan) const;
 
-  /// Iteration time of a plan, exactly as simulate() finds it, and its cost: passes and changes of
-  /// clock, without blocked power.
-  /// @param end_s  where each pass ends, shape [passes]
+  /// Iteration time of a plan, exactly as simulate() finds it.
+  /// @param end_s  filled with the end of each pass, shape [passes]
   [[nodiscard]] double time_s(const StagePlan& plan, std::span<double> end_s) const;
+
+  /// Cost of all passes (energy minus blocked power x time) and energy of all changes of clock.
   [[nodiscard]] double cost_j(const StagePlan& plan) const;
 
   /// What a stage's passes and changes cost; cost_j() is the sum over stages.
   [[nodiscard]] double stage_cost_j(std::size_t stage, const StagePlan& plan) const;
 
-  /// Latest ends of the passes that do not delay the iteration: slack is what lies between.
-  /// Changes of clock are counted with their stall only.
+  /// The latest end of each pass that does not delay the iteration beyond time_s, shape [passes].
+  /// A pass's slack is the time from its end to that. Of changes of clock only the stall counts.
   [[nodiscard]] std::vector<double> latest_end_s(const StagePlan& plan, double time_s) const;
 
  private:

@@ -21,7 +21,7 @@ namespace rubato {
 
 namespace {
 
-// Kernels of a pass at all clocks, launch counts included.
+// Time and energy of a pass's kernels at all clocks, launch counts included.
 class PassTable {
  public:
   PassTable(const GpuModel& model, const ClockGrid& grid, const Trace& trace)
@@ -69,8 +69,9 @@ class PassTable {
       label += fmt::format(", {:.4g} W", model_.power_limit_w());
   }
 
-  /// Default clocks, then the lower hull of all combinations: one kernel after the other goes to
-  /// its next slower vertex, the largest saving per second first.
+  /// Default clocks, then the lower convex hull of all combinations of clocks. All kernels begin at
+  /// their fastest. One after the other goes to its next slower vertex, the largest saving per
+  /// second first.
   void add_kernel_options(double blocked_power_w, PassType& type, KernelClocks& clocks) const {
     std::vector<Step> steps;
     std::vector<std::size_t> now;
@@ -91,7 +92,7 @@ class PassTable {
     std::size_t kernel, clock;
   };
 
-  // Steps from vertex to vertex of a kernel's hull. Returns its fastest clock.
+  // Appends the steps from vertex to vertex of a kernel's hull. Returns the kernel's fastest clock.
   std::size_t add_steps(std::size_t kernel, double blocked_power_w,
                         std::vector<Step>& steps) const {
     std::vector<double> time_s, cost_j;
@@ -153,13 +154,13 @@ void append_segment(Trace& to, const Trace& from, std::string_view name, std::ui
   to.segments.push_back(std::move(segment));
 }
 
-// What a stage holds of a model.
+// The part of a model's parameters that a stage holds.
 struct StageWeights {
   const GptShape& shape;
   std::uint32_t layers;
   bool first, last;
 
-  // Share of the model's parameters; the last stage has the logits' weights once more.
+  // As a share of the model's parameters. The last stage has a copy of the logits' weights.
   [[nodiscard]] double share() const {
     GptShape without = shape;
     without.layers = 0;
@@ -176,7 +177,7 @@ StageWeights weights_of(const GptShape& shape, std::uint32_t stages, std::uint32
           stage == 0, stage + 1 == stages};
 }
 
-// Of the kernels that end a step of the whole model, those of a stage.
+// Appends a stage's part of the kernels that end a step of the whole model.
 void append_step_end(Trace& to, const Trace& whole, PassKind kind, const StageWeights& stage) {
   if (kind == PassKind::optimizer) {
     append_segment(to, whole, "optimizer", 1);
@@ -273,7 +274,7 @@ ModelProfile model_profile(const StageModelInput& input) {
     } else {
       table.add_kernel_options(input.blocked_power_w, type, clocks);
     }
-    // Who plays a plan has to set the limit back.
+    // With limits to choose from, the other options name the spec's own: a plan has to set it back.
     if (!input.power_limits_w.empty()) {
       for (ClockOption& option : type.options) option.power_limit_w = gpu.power_limit_w();
     }

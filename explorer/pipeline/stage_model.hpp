@@ -1,6 +1,6 @@
 #pragma once
-// Stage profiles from Rubato's own kernel model, for pipelines nobody has measured: the kernels
-// of each stage's passes, at one clock per pass or with a plan of clocks inside the pass.
+// Stage profiles from Rubato's own kernel model, for pipelines that nobody has measured. They hold
+// the kernels of each stage's passes, with one clock per pass or one per kernel inside the pass.
 
 #include <span>
 #include <string>
@@ -26,16 +26,17 @@ struct StageModelInput {
   std::string grid = {};     ///< see make_clock_grid
   std::uint32_t stages = 1;  ///< layers are dealt out as evenly as they go
   PassClocks clocks = PassClocks::per_pass;
-  double blocked_power_w = 0.0;  ///< options beyond the least energy pay while this is drawn
-  /// The gradients' reduction over replicas (if there are several) and AdamW end a step.
+  double blocked_power_w = 0.0;  ///< of a waiting stage; with a clock per kernel it decides options
+  /// Whether the reduction of gradients over replicas (if there are several) and AdamW end a step.
   bool step_end = false;
   std::uint64_t replicas = 1;
-  /// W, distinct, each within the spec's range and not the spec's own: each is a choice at the
-  /// default clocks, besides the clocks, which then carry the spec's own limit.
+  /// Power limits to choose from, W: distinct, within the spec's range, not the spec's own. Each is
+  /// an option at the default clocks. The options of the other clocks carry the spec's own limit.
   std::vector<double> power_limits_w = {};
 };
 
-/// Most options of a pass with a clock per kernel; the front between them is left out.
+/// The most options of a pass with a clock per kernel; vertices of the hull between them are left
+/// out.
 inline constexpr std::size_t most_kernel_plans = 64;
 
 /// What the options of a pass mean for its kernels.
@@ -45,58 +46,63 @@ struct KernelClocks {
   std::vector<ClockUse> in_effect;                        ///< shape [options]
 };
 
-/// A modelled profile, and the clocks behind each of its passes (same order).
+/// A modelled profile, and the clocks of the kernels of each of its passes (same order).
 struct ModelProfile {
   PipelineProfile profile;
   std::vector<KernelClocks> clocks;
 };
 
-/// A profile with default clocks as the first option of each pass. Per pass, the others are the
-/// grid's clocks. Per kernel, they are vertices of the front of all kernels of the pass, and
-/// core_mhz and mem_mhz are means over time; changes of clock inside a pass cost nothing.
+/// Models a profile. The first option of each pass has the default clocks.
+/// - With a clock per pass, the others are the grid's other clocks, then the power limits.
+/// - With a clock per kernel, the others are vertices of the lower convex hull over all kernels of
+///   the pass. Their core_mhz and mem_mhz are means over time. Changes of clock inside a pass cost
+///   nothing.
+///
 /// The first stage has the embedding, the last one the loss. What ends a step comes after all other
 /// passes, stage by stage, at one clock per pass.
-/// @throws UsageError for power limits with clocks per kernel or outside the spec's range, if there
-/// are more stages than layers, and what GpuModel throws
+/// @throws UsageError for power limits with clocks per kernel or outside the spec's range, and if
+///         there are no stages or more than layers; what GpuModel throws
 [[nodiscard]] ModelProfile model_profile(const StageModelInput& input);
 
-/// The entry of ModelProfile::clocks that a pass runs: recomputing runs forward kernels, both
-/// gradients are cut out of the backward pass.
-/// @param entries  of ModelProfile::clocks
+/// The entry of ModelProfile::clocks that a pass runs. Recomputing runs the forward kernels. A pass
+/// of input gradients or of weight gradients is cut out of the backward pass.
+/// @param entries  how many ModelProfile::clocks has
 [[nodiscard]] std::size_t clocks_entry(const PipelinePass& pass, const PipelineShape& shape,
                                        std::size_t entries);
 
-/// The entries whose kernels a pass runs: one, of what ends a step one for each chunk of the stage;
-/// none of the reduction of tied embeddings.
+/// The entries whose kernels a pass runs. Most have one. What ends a step has one for each chunk of
+/// the stage. The reduction of tied embeddings has none.
 [[nodiscard]] std::vector<std::size_t> clocks_entries(const PipelinePass& pass,
                                                       const PipelineShape& shape,
                                                       std::size_t entries);
 
-/// What to know beside a saving of the modelled stages: the most that one GPU holds is more than it
-/// has, kernels were measured at other shapes.
-/// @param chunks  of `input.stages` on each GPU
+/// What to know beside a saving of the modelled stages: whether the GPU that holds most needs more
+/// memory than it has, and whether kernels were measured at other shapes.
+/// @param chunks  how many of `input.stages` each GPU has
 /// @throws what GpuModel and make_clock_grid throw
 [[nodiscard]] std::vector<Mark> marks_of_stages(const StageModelInput& input, std::uint32_t chunks);
 
-/// What to know beside a plan of modelled stages, by the clocks in effect: limits not reached,
-/// clocks that the spec was not fitted at. What runs no kernels of the model counts for nothing.
+/// What to know beside a plan of modelled stages, by the clocks in effect: power limits that are
+/// not kept, and clocks at which the spec was not fitted. Passes without kernels of the model do
+/// not count.
 /// @param clocks  of ModelProfile
 [[nodiscard]] std::vector<Mark> marks_of_clocks(const GpuSpec& spec,
                                                 std::span<const KernelClocks> clocks,
                                                 const PipelineWork& work, const PipelinePlan& plan);
 
-/// Adds recomputing the forward pass as a pass of its own: a modelled backward pass does not
-/// hold it.
+/// Adds the recomputation of each forward pass as a pass of its own: a modelled backward pass does
+/// not include it.
 void add_recompute(PipelineProfile& profile);
 
-/// Power of a GPU of the spec that does nothing, at the clocks of the grid where that is least, W:
-/// a stage that waits draws no more than one that works. What the default clocks waste while they
-/// wait beyond that is left out, so that savings are not flattered.
+/// Power of an idle GPU of the spec at those clocks of the grid where it is least, W. It is taken
+/// for the power of a stage that waits, at whatever clocks. What the default clocks draw beyond it
+/// while they wait is left out, so that savings are not flattered.
 [[nodiscard]] double model_idle_power_w(const GpuSpec& spec, const std::string& grid);
 
-/// The kernels of one pass of one stage, e.g. for `kind` forward: embedding (first stage), its
-/// share of the layers, loss (last stage). For `all_reduce` and `optimizer` what the stage holds:
-/// the first stage the embeddings, the last one weights of its own for the logits.
+/// The kernels of one pass of one stage. For example, forward: embedding (first stage), the stage's
+/// share of the layers, loss (last stage). For `all_reduce` and `optimizer`, kernels for the
+/// parameters that the stage holds: the first stage the embeddings, the last one weights of its own
+/// for the logits.
 /// @pre optimizer: shape.optimizer
 [[nodiscard]] Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage,
                                 PassKind kind);

@@ -13,20 +13,20 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Found by trial on the Perseus profiles, where many cells hold what few do again and again.
+// Found by trial on the Perseus profiles, where many cells are repetitions of a few.
 constexpr std::size_t many_cells = 512;
 constexpr std::size_t clocks_kept = 16, clocks_kept_of_many = 10;
 constexpr int rounds = 100, rounds_of_many = 40, rounds_of_very_many = 24;
-constexpr int settled_rounds = 10;  // at both ends, in which no flow moves
-constexpr double later_gain = 0.5;  // of that of the first half the second gains at most, so far
+constexpr int settled_rounds = 10;  // first and last rounds, in which no flow moves
+constexpr double later_gain = 0.5;  // the second half gained at most this share of the first's gain
 
-// How fast flows follow what they would gain, at first; less and less.
+// How fast flows follow what they would gain in the first round; later steps are smaller.
 constexpr double weight_step = 0.05, shift_step = 0.003;
-constexpr double memory = 0.8;         // of what a cell would gain, from round to round
-constexpr double across_share = 0.35;  // of the flow at a crossing, at first
-constexpr double most_gain = 2.0;      // of the mean; what is beyond counts as this
+constexpr double memory = 0.8;         // smoothing: weight of a cell's gains in earlier rounds
+constexpr double across_share = 0.35;  // of the free flow at a crossing, at first
+constexpr double most_gain = 2.0;      // larger gains, as multiples of the mean, count as this
 constexpr double most_weight = 1e3;
-constexpr double most_shifted = 0.2;  // of an arc's flow, by one cell
+constexpr double most_shifted = 0.2;  // share of an arc's flow that one cell may shift
 
 double least(std::span<const double> costs) { return *std::ranges::min_element(costs); }
 
@@ -97,8 +97,8 @@ double CellAscent::least_of_cell(std::size_t k) {
   return least(marginals(k, paid)[0]);
 }
 
-// For each pair of one way the best of the other: one that is no longer, or a longer one, which
-// then says how long the cell lasts.
+// Finds for each pair of one way the best pair of the other way. That is one that is no longer, or
+// a longer one, which then decides how long the cell lasts.
 void CellAscent::half(std::size_t way, const std::vector<std::uint32_t>& shorter, double price_w) {
   const Way &of = ways_[way], &other = ways_[1 - way];
   const std::size_t count = other.pairs->size();
@@ -139,7 +139,7 @@ void CellAscent::find_ways(std::size_t k) {
   at.shorter = &sets_.shorter(at.pairs, at.lag_s);
 }
 
-// Least total of a cell and `beside` for each clock of its passes.
+// Min-marginals: for each clock of each pass of a cell, the least total of the cell and `beside`.
 const std::array<CellAscent::PerClock, 4>& CellAscent::marginals(
     std::size_t k, const std::array<PerClock, 4>& beside) {
   const AtCell& at = at_cell_[k];
@@ -155,8 +155,8 @@ const std::array<CellAscent::PerClock, 4>& CellAscent::marginals(
   return marginal_j_;
 }
 
-// PassCell by cell: it takes the totals of its passes and gives each a quarter of what is least for
-// each of their clocks. The sum of least totals never falls.
+// Cell by cell: a cell takes the totals of its four passes, finds what is least for each of their
+// clocks, and gives each pass a quarter of that. The bound never falls by it.
 void CellAscent::sweep(bool backwards) {
   for (std::size_t i = 0; i < at_cell_.size(); ++i) {
     const std::size_t k = backwards ? at_cell_.size() - 1 - i : i;
@@ -178,7 +178,8 @@ void CellAscent::sweep(bool backwards) {
   }
 }
 
-// A watt more on what lies between the ends of a cell raises the bound by how much longer that is.
+// One more watt that is moved from a way to the time of the whole cell raises the bound by how much
+// longer the cell lasts than the way.
 void CellAscent::note_gain(std::size_t k) {
   std::array<double, 2> way_s{};
   for (std::size_t w = 0; w < 2; ++w) {
@@ -194,7 +195,8 @@ void CellAscent::note_gain(std::size_t k) {
         memory * at_cell_[k].gain_s[w] + (1.0 - memory) * (longest_s - way_s[w]);
 }
 
-// Flow may change over at no cost where both ways to cross are as long.
+// Sets how much of the flow at each crossing goes across. Flow may move between the arcs along and
+// those across at no cost, since the lags of both add up to the same.
 void CellAscent::balance_crossings() {
   across_.clear();
   for (const CellBound::Crossing& x : bound_.crossings_) {
@@ -210,8 +212,8 @@ void CellAscent::balance_crossings() {
   }
 }
 
-// The flow of each arc is shared out to the cells along it by their weights. Messages follow, such
-// that the totals of passes stay.
+// Shares the flow of each arc out to the cells along it by their weights. Messages follow, such
+// that the totals of passes stay the same.
 void CellAscent::share_out() {
   std::vector<double> weight(flow_w_.size());
   for (std::size_t k = 0; k < at_cell_.size(); ++k)
@@ -236,7 +238,8 @@ void CellAscent::share_out() {
   }
 }
 
-// What a watt more on each arc would gain, s, where it is the one that limits a cell.
+// What one more watt on each arc would gain, s: where the arc is the one that limits what is moved
+// to a cell.
 std::vector<double> CellAscent::worth_of_arcs(double& mean_s) const {
   std::vector<double> weight(flow_w_.size()), worth_s(flow_w_.size());
   for (std::size_t k = 0; k < at_cell_.size(); ++k)
@@ -259,7 +262,7 @@ std::vector<double> CellAscent::worth_of_arcs(double& mean_s) const {
   return worth_s;
 }
 
-// Flow goes to the cells, the arcs of a crossing and the ways where it gains more.
+// Moves flow to the cells, the arcs of a crossing and the ways where it gains more.
 void CellAscent::redirect(double share) {
   double mean_s = 0.0;
   for (const AtCell& at : at_cell_) mean_s += at.gain_s[0] + at.gain_s[1];
@@ -297,7 +300,7 @@ void CellAscent::redirect(double share) {
   share_out();
 }
 
-// From the one way of a cell to the other, where that is longer.
+// Shifts flow from one way of a cell to the other, where that is longer.
 void CellAscent::shift_flows(double mean_s, double step) {
   std::vector<double> more_w(total_j_.size());
   for (std::size_t k = 0; k < at_cell_.size(); ++k) {
@@ -320,7 +323,8 @@ void CellAscent::shift_flows(double mean_s, double step) {
   }
 }
 
-// Clocks left out come in: they pay a cell as much as does not change its least cost.
+// Takes in the clocks left out. Each pays a cell as much as possible without a change of the cell's
+// least cost.
 void CellAscent::take_all_clocks() {
   const std::vector<std::uint32_t> few = set_of_pass_;
   for (std::uint32_t pass = 0; pass < few.size(); ++pass) {

@@ -1,5 +1,5 @@
 #pragma once
-// The multipliers of a CellBound at work: raised block by block.
+// The multipliers of a CellBound at work: block coordinate ascent, a cell at a time.
 
 #include <algorithm>
 #include <array>
@@ -13,21 +13,21 @@
 
 namespace rubato {
 
-/// Of more cells multipliers are raised in fewer rounds.
+/// With more cells than this, multipliers are raised in fewer rounds.
 inline constexpr std::size_t very_many_cells = 8192;
 
-/// One set of multipliers, at one time's prices.
+/// One set of multipliers, at the prices of one iteration time.
 class CellAscent {
  public:
-  /// With the clocks that cost least at the prices.
+  /// At first only some clocks of each pass take part, those that cost least at the prices.
   CellAscent(const CellBound& bound, const FrontierPlan& prices);
 
-  /// Of the clocks that take part: raises the bound and moves flow to where it is worth more.
-  /// @return whether least_j of the line is more than is wanted; ends halfway where it will hardly
-  /// be
+  /// Raises the bound for the clocks that take part, and moves flow to where it is worth more.
+  /// @return whether least_j of the line is more than is wanted; gives up halfway where it will
+  /// hardly be
   [[nodiscard]] bool run(double wanted_j);
 
-  /// Valid for all plans of the clocks that take part.
+  /// The bound: valid for all plans of the clocks that take part.
   [[nodiscard]] PriceLine line();
 
   /// From here on every clock takes part.
@@ -43,7 +43,7 @@ class CellAscent {
     friend auto operator<=>(const Clock&, const Clock&) = default;  // NOLINT(modernize-use-nullptr)
   };
 
-  // Of the two passes of a way.
+  // A clock for each of the two passes of a way.
   struct WayPair {
     double time_s = 0.0;
     std::uint32_t first = 0, second = 0;
@@ -51,7 +51,7 @@ class CellAscent {
 
   using PerClock = std::vector<double>;
 
-  // Of the pairs of one way: what its passes cost beside the time of the cell.
+  // One way: its pairs, and what the passes of each cost beside what the cell's time costs.
   struct Way {
     const std::vector<WayPair>* pairs = nullptr;
     double lag_s = 0.0;
@@ -65,10 +65,10 @@ class CellAscent {
     [[nodiscard]] double time_s(std::size_t i) const { return (*pairs)[i].time_s + lag_s; }
   };
 
-  // Of each pair of a cell's ways, how many pairs of the other way take no longer.
+  // For each pair of each of a cell's ways: how many pairs of the other way take no longer.
   using Shorter = std::array<std::vector<std::uint32_t>, 2>;
 
-  // Lists of clocks, their pairs and how pairs compare, each once.
+  // Keeps each list of clocks, of pairs and of how pairs compare once, since most cells share them.
   class ClockSets {
    public:
     std::uint32_t id(std::vector<Clock> clocks) {
@@ -79,7 +79,7 @@ class CellAscent {
     }
     [[nodiscard]] const std::vector<Clock>& clocks(std::uint32_t id) const { return *lists_[id]; }
 
-    // By what both last.
+    // All pairs of clocks of two lists, by the time of both passes.
     const std::vector<WayPair>& pairs(std::uint32_t first, std::uint32_t second) {
       std::vector<WayPair>& list = pairs_[{first, second}];
       if (!list.empty()) return list;
@@ -115,9 +115,9 @@ class CellAscent {
   };
 
   struct AtCell {
-    std::array<PerClock, 4> message_j;  // what a pass pays to the cell, shape [clocks]
-    std::array<double, 2> moved_w{};    // off the two ways, onto what lies between their ends
-    std::array<double, 2> gain_s{};     // by how much the cell lasts longer than each way
+    std::array<PerClock, 4> message_j;  // multipliers: a pass pays them to the cell, shape [clocks]
+    std::array<double, 2> moved_w{};    // flow taken off each way, onto the time of the whole cell
+    std::array<double, 2> gain_s{};     // how much longer the cell lasts than each way, smoothed
     std::array<double, 2> weight{1.0, 1.0};
     // Of its ways, with the clocks that take part; null: not asked for yet.
     std::array<ClockSets::Pairs, 2> pairs{};
@@ -147,8 +147,8 @@ class CellAscent {
   const CellBound& bound_;
   ClockSets sets_;
   std::vector<std::uint32_t> set_of_pass_;
-  std::vector<double> flow_w_, moved_w_, through_w_;  // of arcs, off arcs, through passes
-  std::vector<double> across_;                        // share of the flow at each crossing
+  std::vector<double> flow_w_, moved_w_, through_w_;  // on arcs, taken off arcs, through passes
+  std::vector<double> across_;                        // share across of each crossing's free flow
   std::vector<PerClock> total_j_;                     // shape [passes][clocks], with messages
   std::vector<AtCell> at_cell_;
   double price_w_ = 0.0;

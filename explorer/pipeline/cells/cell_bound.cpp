@@ -9,7 +9,7 @@ namespace rubato {
 
 namespace {
 
-// Rounds with all clocks, after those with few.
+// Rounds with all clocks, after the rounds with few.
 constexpr int full_rounds = 8, full_rounds_of_very_many = 2;
 
 constexpr auto none = std::numeric_limits<std::uint32_t>::max();
@@ -29,8 +29,9 @@ CellBound::CellBound(const PipelineWork& work, const ClockRounder& rounder)
   find_crossings();
 }
 
-// The two passes after a pass in its row, and two of another row from its end to the start of the
-// third.
+// A cell lies between the end of a pass and the start of the third pass after it in its row. It has
+// the two passes between them in the row, and two of another row that lead from that end to that
+// start.
 void CellBound::find_cells() {
   const std::vector<Dependency>& arcs = work_.schedule.dependencies;
   const auto arc = [&](std::uint32_t from, std::uint32_t to) {

@@ -1,6 +1,6 @@
 #pragma once
-// A lower bound of what plans of clocks cost: above that of free durations, which mix clocks inside
-// every pass.
+// A lower bound on what plans of clocks that exist cost. It is higher than that of free durations,
+// which let every pass mix two clocks by itself.
 
 #include <array>
 #include <cstdint>
@@ -14,19 +14,22 @@
 
 namespace rubato {
 
-/// Two ways from the end of one pass to the start of another: the two passes between them in their
-/// row, and two passes of a neighbouring row. What lies between lasts as long as the longer way.
+/// Two ways from the end of a pass to the start of another pass of the same stage. One leads
+/// through the two passes between them on the stage, the other through two passes of a neighbouring
+/// stage. The time between that end and that start is at least that of the longer way.
 struct PassCell {
-  std::array<std::uint32_t, 4> pass{};  ///< two of the row itself, two of the neighbouring one
-  std::array<std::uint32_t, 6> arc{};   ///< dependencies along the two ways
+  std::array<std::uint32_t, 4> pass{};  ///< two of the stage itself, two of the neighbouring one
+  std::array<std::uint32_t, 6> arc{};   ///< dependencies along the two ways, three each
 };
 
-/// Bounds of one pipeline. With free durations every pass may mix two clocks by itself; here the
-/// four passes of a cell must mix in step, since each time one way is as long as the other allows.
-/// A multiplier for each clock of each pass of each cell moves costs between the passes and the
-/// cells; for any multipliers the least costs of all passes and cells together bound every plan's.
-/// Block by block they are raised ("max-sum diffusion" with min-marginals; Globerson and Jaakkola,
-/// NeurIPS 2007), and in between flow is moved to where ways differ in length.
+/// Bounds of one pipeline, by Lagrangian relaxation with cells. With free durations every pass may
+/// mix two clocks by itself. In a cell the four passes have to mix in step: each time the longer of
+/// the two ways counts.
+/// - A multiplier for each clock of each pass of each cell moves cost between the pass and the
+///   cell. For any multipliers the sum of the least costs of all passes and cells is a lower bound.
+/// - Block coordinate ascent raises it: cell by cell the multipliers are set from min-marginals
+///   (Globerson and Jaakkola, "Fixing max-product", NeurIPS 2007).
+/// - In between, flow is moved to where ways differ in length.
 class CellBound {
  public:
   /// @param work, rounder  must outlive this
@@ -34,16 +37,16 @@ class CellBound {
 
   [[nodiscard]] const std::vector<PassCell>& cells() const noexcept { return cells_; }
 
-  /// A bound for plans of any clocks; where there are no cells, that of the prices themselves.
-  /// Nothing where it would hardly be as high as wanted.
+  /// A bound for all plans of clocks. Without cells it is that of the prices themselves. Nothing if
+  /// it would hardly be as high as wanted.
   /// @param prices    a plan of sweep_frontier() for this work
-  /// @param wanted_j  of cost at prices.time_s
+  /// @param wanted_j  bound wanted on the cost at prices.time_s
   [[nodiscard]] std::optional<PriceLine> line(
       const FrontierPlan& prices, double wanted_j = -std::numeric_limits<double>::infinity()) const;
 
  private:
-  // Passes x and y both wait for two others, and the flow through all four stays as it is when it
-  // changes from these two arcs to the other two.
+  // Two passes that both wait for the same two others. The flow through all four passes stays as it
+  // is if flow moves from the two arcs along stages to the two arcs across.
   struct Crossing {
     std::array<std::uint32_t, 2> along{}, across{};
   };
@@ -53,7 +56,7 @@ class CellBound {
   friend class CellAscent;
   const PipelineWork& work_;
   const ClockRounder& rounder_;
-  std::vector<std::uint32_t> next_;                // of the row, shape [passes]; none at its end
+  std::vector<std::uint32_t> next_;                // pass after each on its stage, shape [passes]
   std::vector<std::vector<std::uint32_t>> leave_;  // arcs out of a pass, shape [passes]
   std::vector<PassCell> cells_;
   std::vector<Crossing> crossings_;

@@ -1,6 +1,7 @@
 #pragma once
-// Plans whose clocks fit together, to be spliced: at most times the clocks of a stage cannot fill
-// the time that the slowest stage leaves it, at some they nearly do.
+// Plans whose clocks fit together, to be spliced. At most iteration times the clocks of a stage
+// cannot fill the time that the slowest stage leaves it in the steady state. At some times they
+// nearly do.
 
 #include <cstddef>
 #include <span>
@@ -11,18 +12,20 @@
 
 namespace rubato {
 
-/// Rounded plans of many times, those on the lower convex hull of time and cost.
+/// Rounded plans of many iteration times: those on the lower convex hull of time and cost.
 class SteadyPlans {
  public:
   SteadyPlans() = default;
 
-  /// @param durations  of a sweep, any times
+  /// Rounds free durations down (ClockRounder::rounded_down).
+  /// @param durations  of a sweep, at any times
   SteadyPlans(const ClockRounder& rounder, std::span<const FrontierPlan> durations);
 
-  /// Of plans that are made already.
+  /// Takes plans that are made already.
   SteadyPlans(const ClockRounder& rounder, std::vector<PipelinePlan> plans);
 
-  /// Splices of plans around a time that end by it, their slack spent. Empty if none is as fast.
+  /// Splices of the two plans around the deadline that end by it, their slack spent. Empty if no
+  /// plan is as fast.
   [[nodiscard]] std::vector<PipelinePlan> ending_by(const ClockRounder& rounder,
                                                     double deadline_s) const;
 
@@ -34,20 +37,24 @@ class SteadyPlans {
   std::vector<Point> hull_;  // times rise, costs fall
 };
 
-/// Times between the fastest and the slowest useful plan at which SteadyPlans should be tried.
+/// Iteration times for SteadyPlans, evenly spread from the fastest to the slowest useful one: 96,
+/// beyond 8192 activities 24.
 [[nodiscard]] std::vector<double> steady_times_s(const CrashProblem& problem);
 
-/// What is rounded for a deadline. Free durations of a slightly shorter time often round better:
-/// the vertices of their hulls fall on other clocks. Plans are spliced from those of times that
-/// differ from the deadline by as much to either side. Found by trial on the Perseus profiles.
+/// What is rounded for a deadline, as shares of it. Free durations for a slightly shorter time
+/// often round better: they fall on other clocks. Plans are spliced from two times that differ from
+/// the deadline by the same share to either side. All shares were found by trial on the Perseus
+/// profiles.
 struct Candidates {
   std::vector<double> shorter_by, splice_by;
 
   [[nodiscard]] std::size_t size() const { return shorter_by.size() + 2 * splice_by.size(); }
 };
+/// Fewer beyond 8192 passes.
 [[nodiscard]] Candidates candidates_for(std::size_t passes);
 
-/// The times whose durations are rounded for each target, shape [targets x candidates].
+/// The times whose durations are rounded for each target, shape [targets x Candidates::size()]:
+/// first the shorter ones, then for each splice the slower and the faster one.
 [[nodiscard]] std::vector<double> times_around(std::span<const double> targets_s,
                                                const Candidates& candidates);
 

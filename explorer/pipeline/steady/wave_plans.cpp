@@ -16,10 +16,10 @@ namespace {
 // Found by trial on the Perseus profiles.
 constexpr std::uint32_t longest_period = 6;
 constexpr std::uint32_t most_lending = 3, most_steady = 2, most_fast_ends = 3;
-constexpr double rounds_up_from = 0.75;      // of a slow microbatch in a period
-constexpr double longest_over_least = 1.15;  // of what the slowest stage takes
-constexpr double far_apart = 0.02;           // of two pairs of clocks: their times
-constexpr double spliced_within = 1.015;     // of a deadline: times of plans to splice
+constexpr double rounds_up_from = 0.75;      // part of a slow microbatch that counts as one more
+constexpr double longest_over_least = 1.15;  // time of a microbatch at most, over the least
+constexpr double far_apart = 0.02;           // share by which times of two pairs then differ
+constexpr double spliced_within = 1.015;     // plans to splice are within this factor of a deadline
 constexpr int halvings = 10;
 
 }  // namespace
@@ -29,7 +29,7 @@ WavePlans::WavePlans(const PipelineWork& work, const ClockRounder& rounder)
   const PipelineShape& shape = work.schedule.shape;
   if (shape.microbatches <= shape.stages || shape.chunks > 1 || shape.stages < 2) return;
   constexpr auto none = static_cast<std::uint32_t>(-1);
-  std::vector<std::array<std::uint32_t, 2>> pass(shape.stages, {none, none});  // one of each kind
+  std::vector<std::array<std::uint32_t, 2>> pass(shape.stages, {none, none});  // any of each kind
   for (std::uint32_t i = 0; i < work.schedule.passes.size(); ++i) {
     const PipelinePass& p = work.schedule.passes[i];
     if (p.stage >= shape.stages) return;
@@ -61,7 +61,8 @@ WavePlans::WavePlans(const PipelineWork& work, const ClockRounder& rounder)
     if (stages_[s].front.front().time_s >= stages_[slowest_].front.front().time_s) slowest_ = s;
 }
 
-// In waves a stage mixes the two pairs of its hull around `wave_s`, as many slow ones as fit.
+// The plan of a wave. Steady stages have the slowest pair that takes at most `steady_s`. The others
+// mix the two pairs of their hulls around `wave_s`, with as many slow microbatches as fit.
 PipelinePlan WavePlans::plan(const Wave& wave, double wave_s, double steady_s) const {
   struct Mix {
     const Pair *fast = nullptr, *slow = nullptr;
@@ -109,7 +110,8 @@ PipelinePlan WavePlans::plan(const Wave& wave, double wave_s, double steady_s) c
   return made;
 }
 
-// How long the steady stages may take for a microbatch; less than nothing if there is no time.
+// The longest that steady stages may take for a microbatch, by bisection; negative if no plan ends
+// in time.
 double WavePlans::longest_steady_s(const Wave& wave, double wave_s, double deadline_s) const {
   const double least_s = stages_[slowest_].front.front().time_s;
   const auto fits = [&](double steady_s) {
@@ -134,7 +136,7 @@ std::optional<WavePlans::Found> WavePlans::try_wave(const Wave& wave, double wav
   return Found{cost_j, std::move(*spent)};
 }
 
-// Ascending.
+// Iteration times, ascending, at which the stage farthest from the slowest one just fills a period.
 std::vector<double> WavePlans::full_times_s(double from_s, double to_s) const {
   std::vector<double> times_s;
   if (stages_.empty()) return times_s;
@@ -175,7 +177,7 @@ std::vector<PipelinePlan> WavePlans::ending_around(std::span<const double> deadl
 std::optional<PipelinePlan> WavePlans::ending_by(double deadline_s) const {
   if (stages_.empty()) return std::nullopt;
   const auto all = static_cast<std::uint32_t>(stages_.size());
-  // One clock for all: how long a microbatch takes then is what waves fill.
+  // With one pair of clocks on each stage: the time of a microbatch is then what waves fill.
   const double wave_s = longest_steady_s({.steady = all}, 0.0, deadline_s);
   if (wave_s < 0.0) return std::nullopt;
   std::optional<Found> best;
