@@ -17,7 +17,7 @@ namespace rubato {
 
 namespace {
 
-// No gradient of replicas is reduced.
+// The rank's step, without the reduction of gradients over replicas.
 GeneratedStep own_step(const TrainingStep& step) {
   if (step.kernels == KernelStyle::fused) return generate_training_step(step);
   GptShape shape = gpt_shape(step);
@@ -25,7 +25,7 @@ GeneratedStep own_step(const TrainingStep& step) {
   return generate_gpt_step(shape);
 }
 
-// Elements that its clearing and its optimizer are made for.
+// Number of parameters that the generated clearing and optimizer are made for.
 double updated_elements(const TrainingStep& step) {
   if (step.kernels == KernelStyle::fused) return parameters_per_rank(step);
   return parameter_count(gpt_shape(step)) / static_cast<double>(step.tensor_parallel);
@@ -38,7 +38,7 @@ class WorkBuilder {
   RankWork make(bool own_head) {
     const bool copy =
         own_head && step_.model.kind == ModelKind::decoder && step_.model.tied_embeddings;
-    // A table of its own is what a copy is, but for who it belongs to.
+    // A copy does what a table of its own does; only its parameters are counted elsewhere.
     if (copy && step_.kernels == KernelStyle::fused) step_.model.tied_embeddings = false;
     GeneratedStep made = own_step(step_);
     work_.kernels = std::move(made.trace.kernels);
@@ -68,7 +68,7 @@ class WorkBuilder {
 
   [[nodiscard]] double ranks() const { return static_cast<double>(step_.tensor_parallel); }
 
-  // The head's product finishes gradients of its own table.
+  // The head's product finishes the gradients of the copy.
   void set_copy() {
     if (step_.kernels == KernelStyle::fused) {
       work_.copied = gradient("bwd_gemm_logits_weight");
@@ -92,7 +92,7 @@ class WorkBuilder {
         tokens(step_) * hidden / (step_.sequence_parallel ? ranks() : 1.0) + condition;
   }
 
-  // What is done once for all parameters.
+  // Scales what is done once for all parameters.
   void scale_updates(double factor) {
     for (const RankWork::Launches* list : {&work_.clearing, &work_.optimizer})
       for (const KernelId id : *list) scale_work(work_.kernels[index(id)], factor);
@@ -110,8 +110,8 @@ class WorkBuilder {
                               element_bytes(step_.dtype) * elements));
   }
 
-  // Each rank of a ring passes the block it holds on. Where the ring leaves a node, its slowest hop
-  // between nodes sets its pace.
+  // Each rank of a ring passes on the block that it holds. Where the ring leaves a node, its
+  // slowest hop, one between nodes, sets its pace.
   void add_ring() {
     const StepSizes z(step_);
     const double queries = z.activation / ranks(), keys = z.rows * z.kv / ranks();
@@ -128,9 +128,10 @@ class WorkBuilder {
                              3.0 * (queries + 2.0 * keys));
   }
 
-  // Ranks with an early and a late piece of the sequence each: of b tokens b (b + 1) / 2 pairs are
-  // its own, b^2 / 2 those with another rank, of all queries and the early half of the keys, or of
-  // the late half of the queries and all keys. What is moved is the mean of both.
+  // Each rank has an early and a late piece of the sequence. Of its b tokens, b (b + 1) / 2 pairs
+  // of query and key are its own, and b^2 / 2 are with another rank. The latter are of all queries
+  // and the early half of the keys, or of the late half of the queries and all keys: on average
+  // three quarters of all operands are moved.
   void set_other_blocks() {
     constexpr double moved = 0.75;
     const double tokens = static_cast<double>(own_seq(step_));

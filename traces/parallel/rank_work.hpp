@@ -1,6 +1,6 @@
 #pragma once
 // What one rank of a parallel training launches for one microbatch, in the parts that pipeline
-// stages and data parallelism deal out. The one thing they need to know of a model.
+// stages and data parallelism deal out. They need to know nothing else of a model.
 // docs/parallel.md.
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rubato {
 
-/// Attention with the sequence on several ranks: each holds the queries of its part; keys and
+/// Ring attention: the sequence lies on several ranks. Each holds the queries of its part; keys and
 /// values go round. What is sent is of one layer and microbatch, by each rank.
 struct AttentionRing {
   std::uint32_t ranks = 1;
@@ -20,9 +20,10 @@ struct AttentionRing {
   KernelId send_dkv;     ///< its gradients
   KernelId merge;        ///< adds the output of one block to those before
   KernelId merge_grads;  ///< adds the gradients of one block
-  /// What a kernel of attention is for keys and values of another rank: where attention is causal,
-  /// ranks hold an early and a late piece of the sequence, and half of each block is masked. Shape
-  /// [kernels of the model].
+  /// For each kernel, the one that does its work on keys and values of another rank; the kernel
+  /// itself where that is the same. The work differs: where attention is causal, ranks hold an
+  /// early and a late piece of the sequence, and half of each block is masked. Shape [kernels of
+  /// the model].
   std::vector<KernelId> of_other_block;
 };
 
@@ -32,17 +33,17 @@ struct RankWork {
   using Launches = std::vector<KernelId>;
 
   std::vector<Kernel> kernels;  ///< unique names
-  /// Of one layer: forward, backward. Of the first and last stage: embedding, loss and what begins
-  /// the backward pass; once in a step: clearing of gradients, optimizer. May be empty but for the
-  /// layer's.
+  /// Of one layer: `forward`, `backward`. Of the first stage: `embedding`, `embedding_backward`. Of
+  /// the last stage: `loss`, and `head_backward`, which begins the backward pass. Once in a step:
+  /// `clearing` of gradients, `optimizer`. All but those of the layer may be empty.
   Launches clearing, embedding, forward, loss, head_backward, backward, embedding_backward,
       optimizer;
   /// Elements whose gradients are ready when the kernel ends, of this rank, shape [kernels].
   std::vector<double> gradients;
   std::vector<KernelPart> parts;  ///< shape [kernels]
   std::uint64_t layers = 1;
-  /// Of a token table that is the head too, the gradients of the last stage: copies, no parameters
-  /// of their own.
+  /// Gradient elements of the copy of a token table: where the table is the head too and the last
+  /// stage is not the first, the last stage has a copy. Copies are no parameters of their own.
   double copied = 0.0;
   double boundary_elements = 0.0;  ///< activations from one layer to the next, of this rank
   Dtype dtype = Dtype::bf16;
@@ -61,7 +62,7 @@ struct RankWork {
   [[nodiscard]] KernelPart part(KernelId id) const { return parts[index(id)]; }
 };
 
-/// The kernels of a step for one rank, no gradient of replicas reduced.
+/// The kernels of a step for one rank, without the reduction of gradients over replicas.
 /// @param step  its batch is one microbatch; all degrees count
 /// @param own_head  the last stage is not the first: it has a gradient of its token table too
 /// @throws UsageError as check(TrainingStep), and for llm.c's kernels as gpt_shape

@@ -40,7 +40,7 @@ bool speaks_of_pipelines(const CaptureGroup& group) {
 // Launches of one kind with nothing sent or received between them.
 struct Part {
   CapturedPass pass;
-  std::uint32_t messages = 0;  // of the rank, before it
+  std::uint32_t messages = 0;  // of the rank, before this part
   double main_s = 0.0;         // on the main stream
   bool begun = false;
 };
@@ -162,7 +162,7 @@ class PassFinder {
     other_s_[launch.step.value_or(0)] += s_per_ns * static_cast<double>(launch.duration_ns);
   }
 
-  // The length at which half of the time of a kind is in longer parts.
+  // The weighted median of the lengths of a kind: half of its time is in parts that are longer.
   [[nodiscard]] double usual_s(PassKind kind) const {
     std::vector<double> lengths_s;
     double total_s = 0.0;

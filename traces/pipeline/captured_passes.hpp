@@ -1,6 +1,5 @@
 #pragma once
-// The passes of one captured rank of a pipeline: what it launched between what it sent and
-// received.
+// The passes of one captured rank of a pipeline: the launches between its sends and receives.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +12,7 @@ namespace rubato {
 
 /// A pass as it was captured.
 struct CapturedPass {
-  PassKind kind = PassKind::forward;         ///< or backward, or what ends a step
+  PassKind kind = PassKind::forward;         ///< forward, backward, or what ends a step
   std::uint32_t step = 0;                    ///< into Capture::steps
   std::uint32_t position = 0;                ///< among the passes of its step
   std::int64_t start_ns = 0;                 ///< first start on the main stream
@@ -25,24 +24,27 @@ struct CapturedPass {
 
 /// One rank of a pipeline. All steps kept have the same passes in the same order.
 struct CapturedStage {
-  std::uint32_t main_stream = 0;  ///< which computes longest; a pass lasts as long as it does here
+  std::uint32_t main_stream = 0;     ///< computes longest; a pass lasts as long as it does here
   std::vector<CapturedPass> passes;  ///< of the steps kept, in order
-  std::vector<CapturedPass> ends;    ///< of these steps, see find_step_ends
-  std::vector<PassKind> order;       ///< of the passes of a step
-  std::uint32_t steps = 0;           ///< kept
+  std::vector<CapturedPass> ends;    ///< what ends these steps, see find_step_ends
+  std::vector<PassKind> order;       ///< kinds of the passes of a step, in order
+  std::uint32_t steps = 0;           ///< number of steps kept
   double other_s = 0.0;  ///< of a step: computing on the main stream outside passes and `ends`
   std::vector<std::string> notes;  ///< what was left out
 };
 
-/// Forward and backward parts of every step in the order of the host's calls (of starts, where the
-/// file has no calls), cut at the sends and receives of the pipeline's group. Parts of less than a
-/// tenth of the usual are no passes (gradient scaling, shapes that are sent ahead), nor is what
-/// comes after the last backward part; of that, gradient reduction and optimizer end the step.
+/// Takes the launches of every step in the order of the host's calls (of starts, where the file has
+/// no calls), and cuts them at the sends and receives of the pipeline's group. Each forward or
+/// backward part is a pass. Parts of less than a tenth of the usual length of their kind are none
+/// (gradient scaling, shapes that are sent ahead), nor is what comes after the last backward part:
+/// of that, gradient reduction and optimizer end the step. Of the steps, those with the commonest
+/// order of passes are kept.
 /// @throws DataError if the capture has several GPUs, sends and receives nothing or no step has as
 ///         many forward as backward passes
 [[nodiscard]] CapturedStage find_passes(const Capture& capture);
 
-/// Which sends and receives are the pipeline's: those of groups that say so, else all.
+/// Which sends and receives are the pipeline's: those of groups whose name or description has
+/// "pipeline" in it; without such groups all.
 class PipelineMessages {
  public:
   /// @param capture  must outlive this

@@ -21,16 +21,17 @@ struct CapturedPipeline {
   std::vector<std::uint32_t> stage_of_rank;  ///< shape [captures]
   std::vector<std::string> notes;
 
-  /// chunk x stages + stage, of a pass of a rank.
+  /// Virtual stage of a pass of a rank: chunk x stages + stage.
   [[nodiscard]] std::uint32_t virtual_stage(std::size_t rank, const CapturedPass& pass) const;
 };
 
 /// @throws DataError if a rank is given twice
 void check_ranks_differ(std::span<const Capture> captures);
 
-/// Stages by the place in the pipeline's group, where files have its ranks, else by rank: as
-/// Megatron-LM counts, ranks of one stage follow one another. What ends a step is left out, with a
-/// note, unless every stage has it.
+/// Finds the stage of each rank and the schedule they ran. A stage is the place in the pipeline's
+/// group, where files have its ranks. Else it follows from the rank: as Megatron-LM counts, ranks
+/// of one stage follow one another. What ends a step is left out, with a note, unless every stage
+/// has it (of tied embeddings: the first and the last one).
 /// @param captures  two or more ranks of one run, in any order
 /// @throws what find_passes throws; DataError if there is one stage only, a rank is given twice, or
 ///         stages differ in the number of their passes

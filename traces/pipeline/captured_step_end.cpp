@@ -15,7 +15,7 @@ namespace {
 // What ends a step, as launched.
 struct StepEnd {
   std::int64_t last_pass_ns = 0;
-  // By start; the last ones are all.
+  // Launches by start. `collectives` holds those of all kinds, messages too.
   std::vector<std::uint32_t> reductions, embeddings, unknown, optimizer, collectives;
 };
 
@@ -84,8 +84,8 @@ class StepEndFinder {
     return text;
   }
 
-  // Of two stages the first and last rank are all there are: there only the name tells. Embeddings
-  // of positions are the first stage's alone.
+  // Whether a collective reduces tied embeddings. Of two stages the first and the last rank are all
+  // there are: there only the name tells. Embeddings of positions are the first stage's alone.
   [[nodiscard]] bool ties_embeddings(const CapturedLaunch& launch) const {
     const CapturedCollective& collective = capture_.collectives[*launch.collective];
     if (collective.kind != CollectiveKind::all_reduce || !collective.group) return false;
@@ -101,7 +101,8 @@ class StepEndFinder {
     return has(pipeline_->ranks.front()) && has(pipeline_->ranks.back());
   }
 
-  // Nothing if neither ranks nor name of the group say it.
+  // Whether a collective is among ranks of one stage; nothing if neither ranks nor name of the
+  // group say it.
   [[nodiscard]] std::optional<bool> within_stage(const CapturedLaunch& launch) const {
     const CapturedCollective& collective = capture_.collectives[*launch.collective];
     if (collective.kind == CollectiveKind::send_recv) return false;

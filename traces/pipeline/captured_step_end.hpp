@@ -11,15 +11,15 @@ namespace rubato {
 /// What ends the steps of a rank.
 struct CapturedStepEnds {
   std::vector<CapturedPass> passes;  ///< by step
-  double unknown_s = 0.0;  ///< of a step, after its last pass: collectives of which nothing says
-                           ///< whether they are among ranks of one stage
+  double unknown_s = 0.0;  ///< mean of a step, after its last pass: collectives of which nothing
+                           ///< says whether they are among ranks of one stage
 };
 
-/// Of each step kept, what ends it, `all_reduce` before `embedding_all_reduce` before `optimizer`;
-/// any may be missing.
-/// `time_s()` is without what waits for other stages, so `end_ns` may lie before the last launch:
+/// Finds what ends each step kept: `all_reduce`, then `embedding_all_reduce`, then `optimizer`; any
+/// may be missing. `time_s()` leaves out what waits for other stages, so `end_ns` may lie before
+/// the last launch:
 /// - all_reduce: collectives among ranks of one stage, as far as they run after the last pass; at
-///   least 1 ns where there are any. Launches are those in no pass.
+///   least 1 ns where there are any. `launches` holds those that are in no pass.
 /// - embedding_all_reduce: all-reduces of the pipeline's first and last rank only, or of a group
 ///   whose name speaks of embeddings, as far as they run after the last pass and `all_reduce`. The
 ///   rank that comes first waits in it for the other.

@@ -30,7 +30,7 @@ void gpipe(Order& order) {
   for (std::uint32_t m = count; m-- > 0;) order.add(PassKind::backward, m);
 }
 
-// A stage holds at most stages - stage microbatches at a time.
+// A stage holds the activations of at most stages - stage microbatches at a time.
 void one_f_one_b(Order& order, bool recompute) {
   const std::uint32_t count = order.shape().microbatches;
   const std::uint32_t in_flight = order.shape().stages - order.stage();
@@ -64,8 +64,8 @@ void interleaved(Order& order) {
   for (std::uint32_t k = total - warmup; k < total; ++k) add(PassKind::backward, k);
 }
 
-// As 1F1B, but the weight gradients of the first `stage` microbatches are put
-// off to the end, where the stage would wait.
+// As 1F1B, but a weight gradient runs `stage` microbatches later than the input gradient. The last
+// `stage` of them are left for the end, where the stage would wait.
 void zb_h1(Order& order) {
   const std::uint32_t count = order.shape().microbatches;
   const std::uint32_t in_flight = order.shape().stages - order.stage();

@@ -17,12 +17,12 @@ namespace rubato {
 
 namespace {
 
-// Ranks of one stage at one clock.
+// What the ranks of one stage took for a pass at one setting.
 struct Sample {
   double time_s = 0.0;
   CompensatedSum energy_j;
   std::size_t ranks = 0;
-  std::size_t with_energy = 0;  // of them; the others were not measured
+  std::size_t with_energy = 0;  // so many of the ranks; the others were not measured
 };
 
 using Key = std::pair<std::uint32_t, PassKind>;
@@ -30,7 +30,8 @@ using Key = std::pair<std::uint32_t, PassKind>;
 // What a profile asks a stage to run at: core clock, and power limit or 0.
 using Setting = std::pair<double, double>;
 
-// What any option is asked to run at: models choose memory clocks, too.
+// The setting of any option, by which options of two passes are matched: models choose memory
+// clocks too.
 std::tuple<double, double, double> setting_of(const ClockOption& option) {
   return {option.core_mhz, option.mem_mhz, option.power_limit_w};
 }
@@ -63,7 +64,8 @@ class ProfileReader {
   }
 
  private:
-  // A clock without energy beside others with it was not measured: it would be the cheapest.
+  // Leaves out a clock without energy beside others with one: it was not measured, and at 0 J would
+  // be the cheapest.
   PassType pass_of(const Key& key, std::vector<std::string>& notes) {
     PassType pass{key.first, key.second, {}};
     const std::map<Setting, Sample>& samples = samples_.at(key);
@@ -163,7 +165,7 @@ void scale(PassType& pass, double factor) {
   }
 }
 
-// backward - forward, clock by clock: what is left once recomputing is a pass of its own.
+// Backward less forward, clock by clock: what is left once recomputing is a pass of its own.
 PassType without_forward(PassType backward, const PassType& forward, const std::string& name) {
   const auto refuse = [&](const std::string& why) {
     throw DataError(fmt::format("{}: stage {}: {}", name, backward.stage, why),
@@ -265,7 +267,7 @@ class TypeMaker {
     if (split_backward) {
       return without_forward(needed(stage, kind), needed(stage, PassKind::forward), profile_.name);
     }
-    if (kind == PassKind::embedding_all_reduce) {  // takes all who share in it as long
+    if (kind == PassKind::embedding_all_reduce) {  // lasts as long on all who share in it
       const auto any = std::ranges::find(profile_.passes, kind, &PassType::kind);
       if (any != profile_.passes.end()) return *any;
     }

@@ -15,9 +15,9 @@ namespace rubato {
 using PassId = Id<struct PipelinePassTag>;  ///< into PipelineSchedule::passes
 
 /// What a pass computes. A backward pass is the gradient of inputs and weights together; schedules
-/// that split it use the two gradients instead. The last three end a step: a stage adds its
-/// gradients up over the replicas, the first and the last stage add up those of embeddings that
-/// they share (tied weights), and a stage updates its weights.
+/// that split it use the two gradients instead. The last three kinds end a step. In them a stage
+/// adds its gradients up over the replicas, the first and the last stage add up those of embeddings
+/// that they share (tied weights), and a stage updates its weights.
 enum class PassKind {
   forward,
   backward,
@@ -29,7 +29,7 @@ enum class PassKind {
   optimizer
 };
 
-/// Whether a stage runs it once in a step, whatever its chunks and microbatches.
+/// Whether a stage runs such a pass once in a step, whatever its chunks and microbatches.
 [[nodiscard]] constexpr bool ends_step(PassKind kind) noexcept {
   return kind == PassKind::all_reduce || kind == PassKind::embedding_all_reduce ||
          kind == PassKind::optimizer;
@@ -38,8 +38,8 @@ enum class PassKind {
 /// Order of passes in a stage.
 enum class ScheduleKind { gpipe, one_f_one_b, interleaved, early_recompute, zb_h1 };
 
-/// One pass of one microbatch. With `chunk` > 0 the stage holds several model
-/// chunks; chunk c of stage s is virtual stage c * stages + s.
+/// One pass of one microbatch. A stage may hold several model chunks: chunk c of stage s is virtual
+/// stage c * stages + s.
 struct PipelinePass {
   std::uint32_t stage = 0;
   std::uint32_t chunk = 0;
@@ -71,8 +71,8 @@ struct PipelineShape {
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };
 
-/// Activity graph of one iteration. `passes` lists stage after stage, each in
-/// the order the stage runs them; `dependencies` hold that order too.
+/// The passes of one iteration and a directed acyclic graph on them. `passes` lists stage after
+/// stage, each in the order the stage runs them; `dependencies` hold that order too.
 struct PipelineSchedule {
   PipelineShape shape;
   std::vector<PipelinePass> passes;
@@ -86,33 +86,35 @@ struct PipelineSchedule {
 inline constexpr std::size_t max_pipeline_passes = 4'000'000;
 
 /// Builds the passes and dependencies of a schedule.
-/// gpipe: all forward, then all backward in reverse (Huang et al., arXiv 1811.06965).
-/// one_f_one_b: PipeDream-flush (Narayanan et al., arXiv 2006.09503).
-/// interleaved: Megatron-LM's order (Narayanan et al., arXiv 2104.04473); microbatches must
-/// be a multiple of stages. early_recompute: 1F1B with activations recomputed as a pass of
-/// its own, ahead of the gradient's arrival. zb_h1: backward split into input and weight
-/// gradients, the latter fill bubbles (Qi et al., arXiv 2401.10241).
+/// - gpipe: all forward, then all backward in reverse (Huang et al., arXiv 1811.06965).
+/// - one_f_one_b: PipeDream-flush (Narayanan et al., arXiv 2006.09503).
+/// - interleaved: Megatron-LM's order (Narayanan et al., arXiv 2104.04473). With several chunks,
+///   microbatches must be a multiple of stages.
+/// - early_recompute: 1F1B with activations recomputed as a pass of its own, before the gradient
+///   arrives.
+/// - zb_h1: backward split into input and weight gradients. The latter fill bubbles, in which a
+///   stage would wait (Qi et al., arXiv 2401.10241).
 /// @throws UsageError if a size is 0, too large or does not fit the schedule
 [[nodiscard]] PipelineSchedule make_schedule(const PipelineShape& shape);
 
 /// Reads a graph made elsewhere: `op,stage,kind,mb[,pos]` and `src,dst[,lag_s]`. Ops are numbered
-/// from 0 without gaps; those of one stage run in the order of `pos`, without it in that of their
-/// numbers, whether the edges say so or not.
+/// from 0 without gaps. Those of one stage run in the order of `pos`, or of their numbers where
+/// there is no such column, whether the edges say so or not.
 /// @throws IoError, DataError, and what `check` throws
 [[nodiscard]] PipelineSchedule read_schedule(const std::filesystem::path& ops_csv,
                                              const std::filesystem::path& edges_csv);
 
-/// Checks that there is a pass, that dependencies name passes and form no cycle, that every
-/// lag is finite and >= 0, and that all passes hang together.
+/// Checks that there is a pass, that dependencies name passes and form no cycle, that every lag is
+/// finite and >= 0, and that the graph is connected.
 /// @param where  prefix of messages
 /// @throws DataError naming the passes of a cycle or the pass that is cut off
 void check(const PipelineSchedule& schedule, std::string_view where);
 
-/// Passes in an order in which every dependency points forward; ties by index.
+/// Passes in topological order: every dependency points forward; ties by index.
 /// Shorter than `passes` if there is a cycle.
 [[nodiscard]] std::vector<PassId> topological_order(const PipelineSchedule& schedule);
 
-/// "forward of microbatch 3, stage 2", chunks only where there are several.
+/// "forward of microbatch 3, stage 2", and the chunk where it is not the first.
 [[nodiscard]] std::string describe(const PipelinePass& pass);
 
 [[nodiscard]] std::string_view name_of(PassKind value) noexcept;
@@ -121,7 +123,7 @@ void check(const PipelineSchedule& schedule, std::string_view where);
 /// @throws UsageError with the nearest name
 [[nodiscard]] ScheduleKind schedule_from_name(std::string_view name);
 
-/// @return nothing if no kind has that name
+/// Names in the order of the enumerators.
 [[nodiscard]] const std::vector<std::string>& pass_kind_names();
 [[nodiscard]] const std::vector<std::string>& schedule_names();
 
