@@ -21,9 +21,9 @@ bool learned_positions(const StepContext& c) {
   return c.step.model.positions == PositionEncoding::learned;
 }
 
-// Logits are read, and their gradient is left in their place. On one rank a row stays in cache;
-// ranks that share the vocabulary first need what all of them found of a row: its maximum, then
-// its sum and the token's own logit.
+// Logits are read, and their gradient is left in their place. On one rank a row stays in cache.
+// Ranks that share the vocabulary first need what all of them found of a row: its maximum, then its
+// sum and the token's own logit.
 void cross_entropy(const StepContext& c) {
   const StepSizes& z = c.sizes;
   constexpr double fp32 = 4.0;
@@ -78,7 +78,7 @@ void head_backward(const StepContext& c) {
   c.list.sum("bwd", "logits", z.activation);
   c.list.gather("bwd", "logits_input", z.activation);
   c.list.weight_gradient("bwd_gemm_logits_weight", {head.inputs, head.outputs, head.rows, 1});
-  // Of a tied table the embedding's backward pass finishes it.
+  // The gradient of a tied table is finished by the embedding's backward pass.
   if (!c.step.model.tied_embeddings) c.list.finishes(table_of_rank(c));
   c.layer.norm_backward("bwd_norm_final", false);
 }

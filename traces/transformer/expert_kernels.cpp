@@ -5,7 +5,7 @@
 
 namespace rubato {
 
-// Of each expert, the loads being equal; tokens of all ranks that share the experts come here.
+// Rows of each expert, the loads being equal; tokens of all ranks that share the experts come here.
 std::uint64_t LayerKernels::expert_rows() const {
   const std::uint64_t local = local_experts();
   return (z_.tokens * model_.experts_per_token + local - 1) / local;
@@ -25,8 +25,8 @@ void LayerKernels::expert_weight(const std::string& name, std::uint64_t outputs,
                  static_cast<double>(inputs));
 }
 
-// A rank with several experts puts together what came for each, and back again: tokens gathered
-// from the whole tensor-parallel group.
+// A rank with several experts puts together what came for each, and takes it apart again. The
+// tokens are those gathered from the whole tensor-parallel group.
 void LayerKernels::sort_chunks(const std::string& name) {
   if (local_experts() > 1)
     list_.add(name, "sort chunks", KernelClass::permute, 0.0,
@@ -56,7 +56,7 @@ void LayerKernels::experts(const std::string& prefix) {
               z_.e * (z_.activation + routed));
 }
 
-// The gathered tokens were kept: inside the experts nothing is sent.
+// The gathered tokens were kept: for gradients of weights nothing is sent again.
 void LayerKernels::experts_backward() {
   const double routed = chosen() * z_.activation;
   const double scores = z_.rows * static_cast<double>(model_.experts);

@@ -27,7 +27,7 @@ LinearLayer last_modulation(const StepContext& c) {
   return {"modulation_final", 2 * c.step.model.hidden, c.step.model.hidden, c.step.batch, true};
 }
 
-// Noise and variance of every channel, or classes.
+// The head: noise and variance of every channel (DiT), or classes (ViT).
 LinearLayer head_of_images(const StepContext& c) {
   if (is_dit(c)) return {"noise", 2 * pixels_of(c), c.step.model.hidden, c.sizes.tokens, true};
   return {"classes", c.step.model.image.classes, c.step.model.hidden, c.step.batch, true};
@@ -68,7 +68,7 @@ void image_head_and_loss(const StepContext& c) {
     c.list.linear("loss", head_of_images(c));
     c.list.add("loss_pixels", "pixels of patches", KernelClass::permute, 0.0,
                z.e * 2.0 * predicted);
-    // Against the noise that was added; leaves the gradient.
+    // Squared error against the noise that was added; leaves the gradient.
     elementwise(c, "loss_squares", 4.0 * predicted, 2.5 * predicted);
     return;
   }

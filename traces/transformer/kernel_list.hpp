@@ -29,28 +29,29 @@ struct LinearLayer {
 /// What a kernel is part of, where that decides what runs beside it.
 enum class KernelPart : std::uint8_t {
   other,
-  attention,           ///< from queries, keys and values to what they give: a ring repeats it
-  attention_backward,  ///< of the same
+  attention,           ///< from queries, keys and values to their result: a ring repeats it
+  attention_backward,  ///< the gradients of these
   expert,              ///< done for the experts of this rank
   gradient_sum         ///< adds up complete gradients of weights inside a tensor-parallel group
 };
 
-/// Distinct tokens among uniformly random ones; real text has fewer.
-/// @param tokens, vocabulary  at least 1
+/// Expected number of distinct tokens among uniformly random ones; real text has fewer.
+/// @param tokens      how many are drawn, at least 1
+/// @param vocabulary  from how many, at least 1
 [[nodiscard]] double distinct_tokens(double tokens, double vocabulary);
 
-/// A kernel whose work follows from shapes. @param flops, bytes  of one launch
+/// A kernel whose work follows from shapes. @param flops, bytes  of one launch; bytes are of DRAM
 [[nodiscard]] Kernel derived_kernel(std::string name, std::string label, KernelClass kind,
                                     Pass pass, Dtype dtype, double flops, double bytes);
 
 /// A matrix product, each operand moved once.
-/// @param bias  one is added on the way out
-/// @param accumulates  onto its output, which is then read too
+/// @param bias         a bias is added on the way out
+/// @param accumulates  the product is added to its output, which is then read too
 [[nodiscard]] Kernel gemm_kernel(std::string name, KernelClass kind, Pass pass, Dtype dtype,
                                  const GemmShape& shape, bool bias = false,
                                  bool accumulates = false);
 
-/// `factor` times what is known of a kernel's work.
+/// Multiplies what is known of a kernel's work by `factor`.
 void scale_work(Kernel& kernel, double factor);
 
 /// A kernel that each rank of a group runs: it reads and writes the whole buffer at least once.
@@ -70,7 +71,7 @@ struct ListedRank {
   std::uint64_t tensor_parallel = 1;
   bool sequence_parallel = true;  ///< what lies between products is split over its ranks too
   bool collectives = true;        ///< false: kernels alone
-  bool accumulates = false;       ///< gradients of weights are added to those that are there
+  bool accumulates = false;       ///< gradients of weights are added to those already there
   bool fp32_gradients = false;    ///< of weights, whatever the dtype
 };
 
@@ -87,19 +88,21 @@ class KernelList {
   }
 
   void pass(Pass pass) noexcept { pass_ = pass; }
-  /// Of what is launched from here on.
+  /// Sets the part of what is launched from here on.
   void part(KernelPart part) noexcept { part_ = part; }
   void segment(std::string name, std::uint64_t repeat);
 
   /// @param flops, bytes  of one launch on this rank
   Kernel& add(std::string name, std::string label, KernelClass kind, double flops, double bytes);
 
-  /// The same, of all ranks of a tensor-parallel group together.
+  /// As add; the work is that of all ranks of a tensor-parallel group together, and a rank does its
+  /// share.
   Kernel& split(std::string name, std::string label, KernelClass kind, double flops, double bytes) {
     return add(std::move(name), std::move(label), kind, flops / t_, bytes / t_);
   }
 
-  /// The same of what lies between products: without sequence parallelism each rank does all of it.
+  /// As split, for what lies between products: without sequence parallelism each rank does all of
+  /// it.
   Kernel& between(std::string name, std::string label, KernelClass kind, double flops,
                   double bytes) {
     const double ranks = rank_.sequence_parallel ? t_ : 1.0;
@@ -110,17 +113,17 @@ class KernelList {
   Kernel& gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias = false,
                bool accumulates = false);
 
-  /// The product that makes a weight's gradient, its output, and finishes it.
+  /// The product whose output is a weight's gradient. finishes() is for the caller to call.
   Kernel& weight_gradient(std::string name, const GemmShape& shape, bool bias = false);
 
-  /// "PREFIX_gemm_NAME", and in the backward pass "bwd_gemm_NAME_input" and "bwd_gemm_NAME_weight".
-  /// The gradient of a bias comes out of the product that makes the weight's. Of what every rank
-  /// has whole, a rank's share is finished.
+  /// A linear layer: "PREFIX_gemm_NAME", and in the backward pass "bwd_gemm_NAME_input" and
+  /// "bwd_gemm_NAME_weight". The gradient of a bias comes out of the product that makes the
+  /// weight's. linear_weight() finishes the gradients, of what every rank has whole a rank's share.
   void linear(const std::string& prefix, const LinearLayer& layer);
   void linear_input(const LinearLayer& layer, bool accumulates = false);
   void linear_weight(const LinearLayer& layer);
 
-  /// Nothing for a group of one, or where kernels stand alone.
+  /// A collective; nothing for a group of one, or where kernels stand alone.
   /// @param stride  GPUs from one rank of the group to the next
   void collective(std::string name, CollectiveKind kind, double elements, std::uint64_t group,
                   std::uint64_t stride = 1);
@@ -132,12 +135,13 @@ class KernelList {
                group, stride);
   }
 
-  /// Activations between products are gathered before a product, nothing without sequence
-  /// parallelism, and summed behind one: "NAME_reduce_scatter_WHAT", or "NAME_all_reduce_WHAT".
+  /// Activations between products, of a tensor-parallel group. gather() collects them before a
+  /// product ("PREFIX_all_gather_WHAT"); without sequence parallelism it does nothing. sum() adds
+  /// them up behind one: "PREFIX_reduce_scatter_WHAT", or without it "PREFIX_all_reduce_WHAT".
   void gather(const std::string& prefix, const std::string& what, double elements);
   void sum(const std::string& prefix, const std::string& what, double elements);
 
-  /// The last kernel finishes these gradients of the rank.
+  /// The kernel launched last finishes so many gradient elements of the rank.
   void finishes(double elements) { made_.gradients.back() += elements; }
 
   /// The kernels so far; the list is then empty. @throws DataError

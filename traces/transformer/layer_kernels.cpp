@@ -87,7 +87,7 @@ void LayerKernels::activation(const std::string& name, double rows, bool backwar
               flops * elements, z_.e * read_and_written * elements);
 }
 
-// Tokens of this rank to the ranks that hold their experts, or back.
+// All-to-all of this rank's tokens to the ranks that hold their experts, or back.
 void LayerKernels::exchange(const std::string& name) {
   list_.collective(name, CollectiveKind::all_to_all,
                    chosen() * z_.activation / static_cast<double>(z_.t), step_.expert_parallel,
@@ -113,7 +113,7 @@ void LayerKernels::attention(const std::string& prefix) {
   list_.sum(prefix, "projection", z_.activation);
 }
 
-// Causal softmax reads the lower half of the scores, and writes all.
+// Scores that softmax reads: causal softmax reads the lower half of them, and writes all.
 double LayerKernels::scores_read() const { return needed_pairs(step_) * z_.heads; }
 
 void LayerKernels::core_attention(const std::string& prefix) {
@@ -146,13 +146,13 @@ void LayerKernels::core_attention_backward() {
   if (shared_keys()) sum_heads();
 }
 
-// Batched products want keys and values of every head.
+// Copies keys or values for every head: batched products want them so.
 void LayerKernels::repeat_heads(const std::string& name) {
   list_.split(name, "repeat heads", KernelClass::permute, 0.0,
               z_.e * (z_.rows * z_.kv + z_.activation));
 }
 
-// Gradients of keys and values come for every head, and are added where heads share them.
+// Gradients of keys and values come for every head. They are added up where heads share them.
 void LayerKernels::sum_heads() {
   for (const char* name : {"bwd_sum_keys", "bwd_sum_values"})
     list_.split(name, "sum of heads", KernelClass::reduce, z_.activation,
@@ -225,15 +225,16 @@ void LayerKernels::modulation(const std::string& prefix) {
   list_.linear(prefix, shift_and_scale());
 }
 
-// Reads the gradient and what the branch gave, for the sum over the tokens of an image; writes the
-// gradient of what it gave.
+// Reads the gradient and what the branch gave: the gate's gradient is the sum of their product over
+// the tokens of an image. Writes the gradient of what the branch gave.
 void LayerKernels::gate_backward(const std::string& branch) {
   if (model_.kind == ModelKind::dit)
     list_.split("bwd_gate_" + branch, "gate bwd", KernelClass::reduce, 3.0 * z_.activation,
                 z_.e * 3.0 * z_.activation);
 }
 
-// Sums over the tokens of an image: of the gradient, and of it with what the norm gave.
+// Sums over the tokens of an image: of the gradient (shift), and of its product with what the norm
+// gave (scale).
 void LayerKernels::shift_and_scale_backward(const std::string& branch) {
   if (model_.kind == ModelKind::dit)
     list_.split("bwd_shift_scale_" + branch, "shift and scale bwd", KernelClass::reduce,

@@ -19,14 +19,14 @@ struct StepSizes {
   double rows;        ///< tokens
   double activation;  ///< rows x hidden
   double kv;          ///< width of keys, and of values, with the copies of their heads
-  double pairs;       ///< of query and key that are multiplied, all heads
+  double pairs;       ///< pairs of query and key that are multiplied, of all heads
   double heads;
   std::uint64_t tokens;
   std::uint64_t t;  ///< tensor-parallel degree
 };
 
-/// Launches a layer. One matrix makes queries, keys and values, one gate and up; a norm adds the
-/// residual before it, so the first norm of a layer ends the layer before.
+/// Launches a layer. One matrix makes queries, keys and values, and one makes gate and up. A norm
+/// adds the residual before it, so the first norm of a layer ends the layer before.
 class LayerKernels {
  public:
   LayerKernels(KernelList& list, const TrainingStep& step)
@@ -35,7 +35,7 @@ class LayerKernels {
   void forward();
   void backward();  ///< with what is recomputed
 
-  /// A norm alone, and one that adds the residual first; `name` whole.
+  /// A norm alone, and one that adds the residual first. `name` is the kernel's whole name.
   void norm(const std::string& name);
   void residual_norm(const std::string& name);
   /// @param residual  the gradient of the residual beside it is added

@@ -7,7 +7,7 @@ namespace rubato {
 
 namespace {
 
-// Of attention alone: what selective recomputation does not keep.
+// Bytes of attention alone: what selective recomputation does not keep.
 double core_attention_bytes(const TrainingStep& step, const StepSizes& z) {
   constexpr double fp32 = 4.0;
   if (step.flash_attention) return fp32 * z.rows * z.heads;
@@ -26,7 +26,7 @@ double ffn_elements(const TrainingStep& step, const StepSizes& z) {
          z.rows * static_cast<double>(s.experts);
 }
 
-// Everything of a layer but attention's own, all ranks of a tensor-parallel group together.
+// Elements of a layer but for attention's own, all ranks of a tensor-parallel group together.
 double kept_elements(const TrainingStep& step, const StepSizes& z) {
   const double norms = 4.0 * z.activation;  // inputs and outputs
   const double attention = z.activation + 2.0 * z.rows * z.kv + z.activation;
@@ -36,7 +36,7 @@ double kept_elements(const TrainingStep& step, const StepSizes& z) {
   return norms + attention + branches + ffn_elements(step, z);
 }
 
-// Behind the layers: input and output of the last norm, logits.
+// Elements kept behind the layers: input and output of the last norm, logits.
 double end_elements(const TrainingStep& step, const StepSizes& z) {
   const double norm = 2.0 * z.activation;
   if (step.model.kind == ModelKind::decoder)
@@ -51,7 +51,7 @@ double layer_bytes(const TrainingStep& step, const StepSizes& z, bool core_atten
          static_cast<double>(z.t);
 }
 
-// Of the layer whose backward pass runs.
+// Bytes made again for the layer whose backward pass runs.
 double made_again_bytes(const TrainingStep& step, const StepSizes& z) {
   switch (step.recomputation) {
     case Recomputation::none: return 0.0;

@@ -1,5 +1,5 @@
 #pragma once
-// What a rank holds in memory.
+// What a rank holds in memory, by formula.
 
 #include "traces/transformer/training_step.hpp"
 
@@ -18,12 +18,14 @@ struct MemoryPerRank {
 };
 
 /// Bytes that one layer keeps for its backward pass on this rank: inputs of products, norms,
-/// attention and activation; not the statistics of norms. Without attention's own, it is
-/// 32 s b h / t for a GPT layer of 16 bits: Korthikanti et al., arXiv 2205.05198, equation 4, less
-/// the 2 s b h / t of the masks of dropout, which is not run.
+/// attention and activation, but not the statistics of norms. Example: a GPT layer in 16 bits keeps
+/// 32 s b h / t bytes, attention's own aside (s tokens of a sequence, b sequences, hidden size h,
+/// tensor-parallel degree t). Source: Korthikanti et al., arXiv 2205.05198, equation 4, less the
+/// 2 s b h / t of the masks of dropout, which is not run.
 [[nodiscard]] double layer_activation_bytes(const TrainingStep& step);
 
-/// With what one layer makes again: all of it (full recomputation), or attention's own (selective).
+/// What a rank holds. Activations include what one layer makes again: all of it (full
+/// recomputation), or attention's own (selective).
 [[nodiscard]] MemoryPerRank memory_per_rank(const TrainingStep& step);
 
 }  // namespace rubato

@@ -21,7 +21,7 @@ void head_and_loss(const StepContext& c);
 void head_backward(const StepContext& c);
 void embed_backward(const StepContext& c);
 
-// The same of images, patches in place of tokens.
+// The same for images, with patches in place of tokens.
 void embed_images(const StepContext& c);
 void image_head_and_loss(const StepContext& c);
 void image_head_backward(const StepContext& c);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t shape_schema = 1;
 
-// The enumerator whose name, in order, a file gives.
+// The enumerator whose name a file gives; `names` are in the order of the enumerators.
 template <class Enum>
 Enum choice(const JsonNode& node, std::initializer_list<const char*> names) {
   const std::string text = node.text();

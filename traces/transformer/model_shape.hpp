@@ -19,13 +19,13 @@ enum class Norm { layernorm, rmsnorm };
 enum class Activation { gelu, swiglu };
 enum class PositionEncoding { learned, rope, fixed };
 
-/// Sines and cosines that a DiT is told its time step by.
+/// Number of sines and cosines that tell a DiT its time step.
 inline constexpr std::uint64_t dit_frequencies = 256;
 
 /// Images of a ViT or DiT.
 struct ImageShape {
   std::uint64_t size = 0;      ///< pixels (ViT) or latent pixels (DiT) along a side
-  std::uint64_t patch = 0;     ///< along a side, divides size
+  std::uint64_t patch = 0;     ///< pixels of a patch along a side, divides size
   std::uint64_t channels = 0;  ///< of the input
   std::uint64_t classes = 0;
 
@@ -80,7 +80,7 @@ void check(const ModelShape& shape);
 /// @throws DataError
 [[nodiscard]] ModelShape parse_model_shape(std::string_view json, const std::string& name);
 
-/// Of the shipped ones.
+/// Names of the shipped shapes.
 [[nodiscard]] std::vector<std::string> model_shape_names();
 
 }  // namespace rubato

@@ -26,7 +26,7 @@ double layer_biases(const ModelShape& s) {
   return 3.0 * number(s.hidden) + 2.0 * number(s.kv_width()) + number(s.ffn_outputs());
 }
 
-// Matrices and other parameters outside the layers.
+// Parameters outside the layers: those in products, by how often they are used, and others.
 struct Ends {
   double per_token = 0.0, per_patch = 0.0, per_sample = 0.0, others = 0.0;
 };

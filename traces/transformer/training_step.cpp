@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 3> recomputation_names{"none", "selective
 
 // Beyond all that was ever trained, far below what doubles and files hold.
 void check_work(const TrainingStep& step) {
-  constexpr double exact = 9007199254740992.0;  // 2^53: sides and numbers of products
+  constexpr double exact = 9007199254740992.0;  // 2^53: sides and counts of products stay exact
   constexpr double parameters = 1e15, flops = 1e24;
   const auto expect_most = [](std::string_view what, double value, double most) {
     if (value > most)
@@ -130,7 +130,8 @@ class StepBuilder {
     list_.segment(std::move(name), repeat);
   }
 
-  // Replicas lie a tensor-parallel group apart, those of one expert also the ranks that share them.
+  // Replicas lie a tensor-parallel group apart. Replicas of an expert lie as many of these groups
+  // apart as ranks share the experts.
   void reduce_layer() {
     const ParameterCount count = count_parameters(step_.model);
     const double t = static_cast<double>(step_.tensor_parallel);

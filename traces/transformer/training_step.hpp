@@ -36,16 +36,16 @@ struct TrainingStep {
   std::uint64_t seq = 0;    ///< tokens of a sequence, at most the context; of images: tokens of one
   Dtype dtype = Dtype::bf16;  ///< bf16, fp16 or fp32
   KernelStyle kernels = KernelStyle::fused;
-  std::uint64_t tensor_parallel = 1;  ///< Megatron's
+  std::uint64_t tensor_parallel = 1;  ///< as Megatron-LM splits matrices
   /// What lies between products is split over the tensor-parallel ranks: all-gathers before and
   /// reduce-scatters behind the products. False: all-reduces, and each rank does all of it.
   bool sequence_parallel = true;
   std::uint64_t context_parallel = 1;  ///< ranks that share each sequence: ring attention
   std::uint64_t data_parallel = 1;     ///< replicas
-  std::uint64_t expert_parallel = 1;   ///< of replicas and context: ranks that share the experts
-  bool collectives = true;             ///< false: kernels alone
-  bool reduce_gradients = true;        ///< false: left to who deals gradients out in buckets
-  /// They add to those of microbatches before, and are cleared before all of them.
+  std::uint64_t expert_parallel = 1;  ///< of replicas x context ranks: those that share the experts
+  bool collectives = true;            ///< false: kernels alone
+  bool reduce_gradients = true;       ///< false: left to the caller, who reduces them in buckets
+  /// Gradients are added to those of earlier microbatches, and cleared before the first one.
   bool accumulate_gradients = false;
   bool fp32_gradients = false;  ///< of weights, whatever the dtype: as Megatron-LM sums them
   bool optimizer = true;        ///< norm of the gradients and AdamW
@@ -53,34 +53,35 @@ struct TrainingStep {
   Recomputation recomputation = Recomputation::none;
 };
 
-/// @throws UsageError for what a model cannot be: out of range, degrees that do not divide what
-/// they split, experts that are not there, more tokens than can be counted
+/// Checks that a step can be run.
+/// @throws UsageError if a number is out of range, a degree does not divide what it splits, there
+///         are no experts to share, or the work is more than can be counted
 void check(const TrainingStep& step);
 
-/// Of a sequence, the tokens a rank has, and of its batch.
+/// Tokens that a rank has: of a sequence, and of its whole batch.
 [[nodiscard]] std::uint64_t own_seq(const TrainingStep& step);
 [[nodiscard]] double tokens(const TrainingStep& step);
 
-/// Pairs of query and key of one head, of all sequences, that the queries of a rank need: of causal
-/// attention half of the square.
+/// Pairs of query and key, of one head and all sequences, that the queries of a rank need: with
+/// causal attention half of the square.
 [[nodiscard]] double needed_pairs(const TrainingStep& step);
-/// Those that attention multiplies of a rank's own queries and keys: the needed ones, all where
-/// it is not flash attention, which skips the rest.
+/// Pairs of a rank's own queries and own keys that attention multiplies, of one head and all
+/// sequences. Flash attention multiplies the needed ones only; unfused attention multiplies all.
 [[nodiscard]] double attention_pairs(const TrainingStep& step);
 
-/// How often each head of keys and values is there in a tensor-parallel group: more than once where
-/// the group has more ranks than the model such heads.
+/// Copies of each head of keys and values in a tensor-parallel group: more than one where the group
+/// has more ranks than the model has such heads.
 [[nodiscard]] std::uint64_t kv_copies(const TrainingStep& step);
 
-/// Rows of logits of all ranks together: the vocabulary, padded to whole tiles of 8, and for tensor
-/// parallelism to 128 on every rank, as Megatron does.
+/// Logits of a token, of all ranks together: the vocabulary, padded to a multiple of 8 (whole
+/// tiles), and with tensor parallelism to a multiple of 128 on every rank, as Megatron-LM does.
 [[nodiscard]] std::uint64_t padded_vocabulary(const TrainingStep& step);
 
-/// FLOPs and DRAM bytes are per launch and rank, each operand moved once. Kernels of equal layers
-/// are one; segments are "embedding", "layer forward", "loss", "head backward", "layer backward",
-/// "embedding backward" and "optimizer", before all "gradient clearing" where they are added up.
-/// Experts get equal loads: an assumption. Where ranks share a sequence, attention is that of a
-/// rank's own queries with its own keys: RankWork has the rest.
+/// Makes the kernels of a step. FLOPs and DRAM bytes are per launch and rank, each operand moved
+/// once. Kernels of equal layers are one. Segments are "embedding", "layer forward", "loss", "head
+/// backward", "layer backward", "embedding backward" and "optimizer"; where gradients are added up,
+/// "gradient clearing" comes first. Experts are assumed to get equal loads. Where ranks share a
+/// sequence, attention is that of a rank's own queries with its own keys: RankWork has the rest.
 /// @throws UsageError as check
 /// Source: docs/model-shapes.md
 [[nodiscard]] GeneratedStep generate_training_step(const TrainingStep& step);
