@@ -26,7 +26,7 @@ struct CoreRow {
   std::uint32_t row = 0;
   std::size_t first = 0;
   std::size_t count = 0;
-  double least_reduced = 0.0;  ///< of the row's items
+  double least_reduced = 0.0;  ///< least reduced cost of the row's items
 };
 
 /// Rows by rising least_reduced, then by row. No item of a row is dominated: no other one is both

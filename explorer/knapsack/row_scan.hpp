@@ -54,7 +54,7 @@ struct RowScan {
                         std::uint32_t* found);
 };
 
-/// Those this machine can run, the slowest first.
+/// The loops that this machine can run, those of the slowest instruction set first.
 [[nodiscard]] std::span<const RowScan> row_scans();
 
 }  // namespace rubato

@@ -12,7 +12,7 @@ namespace rubato {
 /// A method's plan, and ours against it.
 struct BaselineResult {
   std::string method;
-  std::string source;  ///< publication, or what it is
+  std::string source;  ///< where the method is from; empty for the highest clocks
   PipelinePlan plan;
   PipelineRun run;  ///< replayed with what changes of clock take
   /// Our plan that takes no longer; nothing if the run is faster than any of our plans.

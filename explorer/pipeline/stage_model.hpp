@@ -17,6 +17,7 @@ namespace rubato {
 /// What gets one clock.
 enum class PassClocks { per_pass, per_kernel };
 
+/// @param name  "pass" or "kernel"
 /// @throws UsageError with the nearest name
 [[nodiscard]] PassClocks pass_clocks_from_name(std::string_view name);
 

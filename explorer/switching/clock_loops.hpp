@@ -101,7 +101,7 @@ struct ClockLoops {
                             const RunBegins& begins, std::int64_t step, const double* ended);
 };
 
-/// Those this machine can run, the slowest first.
+/// The loops that this machine can run, those of the slowest instruction set first.
 [[nodiscard]] std::span<const ClockLoops> clock_loops();
 
 }  // namespace rubato

@@ -120,7 +120,7 @@ RunStart ClockSweep::winner(std::size_t step, std::size_t group) const {
       const std::size_t in_block = (step - skip.first) % skip.block;
       const std::size_t i = in_block * groups_ + group;
       RunStart start = winners_[skip.first_winner + i];
-      // As many repeats later as this step is after its like.
+      // The start is as many steps later as this step is behind the one that it is like.
       if (!skip.same_start[i])
         start.step += static_cast<std::uint32_t>(step - skip.first - in_block + skip.block);
       return start;

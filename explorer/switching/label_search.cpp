@@ -15,7 +15,7 @@ struct Label {
   std::uint32_t node;
 };
 
-// The run a label is in, and the one before it.
+// A run that labels are in, and the run before it: the way back to the first launch.
 struct Node {
   std::uint32_t parent;
   std::uint32_t clock;
@@ -54,7 +54,7 @@ void keep_undominated(std::vector<Label>& list) {
   struct Best {
     double energy_j, run_s;
   };
-  std::vector<Best> bests;  // of what stays so far, both ascending
+  std::vector<Best> bests;  // of the labels that stay so far, both numbers ascending
   const auto dominated = [&](const Label& label) {
     const auto above = std::ranges::upper_bound(bests, label.energy_j, {}, &Best::energy_j);
     if (above != bests.begin() && std::prev(above)->run_s >= label.run_s) return true;

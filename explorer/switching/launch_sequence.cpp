@@ -41,7 +41,7 @@ LaunchSequence::LaunchSequence(const SwitchingProblem& problem) : problem_(&prob
     kinds_.push_back(kind_of_cost(problem, model.core));
     return;
   }
-  // The cost of a change depends on which clocks differ only; these stand for the three kinds.
+  // The cost of a change depends only on which clocks differ: these pairs stand for three kinds.
   const ClockPair one{MemStateId{0}, 1.0}, other_core{MemStateId{0}, 2.0},
       other_mem{MemStateId{1}, 1.0}, other_both{MemStateId{1}, 2.0};
   for (const ClockPair& to : {other_core, other_mem, other_both})
