@@ -14,7 +14,7 @@ namespace rubato {
 
 /// Checks that brackets, commas, colons and quotes stand as in JSON. What stands between them is
 /// not looked at. simdjson takes this for granted when it searches an object for fields in any
-/// order: it goes over the object a second time, and where a damaged one ends elsewhere then, it
+/// order: it goes over the object a second time. Where a damaged object ends elsewhere then, it
 /// reads outside the document.
 /// @throws DataError if they do not
 void check_structure(std::string_view text);

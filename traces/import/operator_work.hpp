@@ -30,13 +30,15 @@ struct OperatorWork {
   WorkSource source = WorkSource::unknown;
 };
 
-/// Work of a call by rules.
-/// FLOPs that are `derived`: 2 m n k of a matrix product; 4 b h s s d of attention (b sequences of
-/// s tokens, h heads of width d; 10 b h s s d of its backward pass); of a convolution 2 for each
-/// output and weight of the output's channel, twice that of a backward pass that makes both
-/// gradients. FLOPs that are `guessed`: a convolution of unknown stride counts as one of stride 1,
-/// a transposed one by its input; any other operator does one FLOP per element of its largest
-/// operand.
+/// Work of a call by rules. FLOPs that are `derived`:
+/// - 2 m n k of a matrix product;
+/// - 4 b h s s d of attention, for b sequences of s tokens and h heads of width d; 10 b h s s d of
+///   its backward pass;
+/// - of a convolution, 2 for each output and weight of the output's channel; twice that of a
+///   backward pass that makes both gradients.
+/// FLOPs that are `guessed`:
+/// - a convolution of unknown stride counts as one of stride 1, a transposed one by its input;
+/// - any other operator does one FLOP per element of its largest operand.
 [[nodiscard]] OperatorWork operator_work(const OperatorCall& call);
 
 /// Whether the call runs two products of equal work: the backward pass of a convolution that makes

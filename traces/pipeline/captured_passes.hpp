@@ -35,10 +35,10 @@ struct CapturedStage {
 
 /// Takes the launches of every step in the order of the host's calls (of starts, where the file has
 /// no calls), and cuts them at the sends and receives of the pipeline's group. Each forward or
-/// backward part is a pass. Parts of less than a tenth of the usual length of their kind are none
-/// (gradient scaling, shapes that are sent ahead), nor is what comes after the last backward part:
-/// of that, gradient reduction and optimizer end the step. Of the steps, those with the commonest
-/// order of passes are kept.
+/// backward part is a pass. Parts of less than a tenth of the usual length of their kind are none:
+/// gradient scaling, shapes that are sent ahead. What comes after the last backward part is none
+/// either; of that, gradient reduction and optimizer end the step. Of the steps, those with the
+/// commonest order of passes are kept.
 /// @throws DataError if the capture has several GPUs, sends and receives nothing or no step has as
 ///         many forward as backward passes
 [[nodiscard]] CapturedStage find_passes(const Capture& capture);
