@@ -1,6 +1,7 @@
 #pragma once
-// Models as parts: time and energy of a kernel at a clock, whoever says so. Models fill tables,
-// solvers read tables; which model filled them is a name. docs/models.md, section 12.
+// Models as interchangeable parts: time and energy of a kernel at a clock, whichever model says so.
+// Models fill tables, solvers read tables, and a model is chosen by name. docs/models.md,
+// section 12.
 
 #include <cstddef>
 #include <memory>
@@ -18,9 +19,9 @@ namespace rubato {
 /// What models are fitted to. Points have time and power, one per clock, under one power limit
 /// (measured_table.hpp, one_setting).
 struct ModelData {
-  const GpuSpec& spec;   ///< clocks and memory states; voltage and GPU parameters for those who ask
+  const GpuSpec& spec;   ///< clocks and memory states; some models use voltage and GPU parameters
   const Sweep& kernels;  ///< what was measured of the kernels that are modelled
-  const Sweep& others;   ///< kernels that say more of the GPU; may hold none
+  const Sweep& others;   ///< other kernels on the same GPU, for what all share; may hold none
 };
 
 /// What a fit rests on.
@@ -57,14 +58,14 @@ class CellModel {
 struct CellModelKind {
   std::string_view name;
   std::string_view help;  ///< one line
-  std::size_t points;     ///< of each kernel that it needs, at least
+  std::size_t points;     ///< least points of each kernel that a fit needs
   std::unique_ptr<CellModel> (*fit)(const ModelData& data);
 };
 
 /// All of them; the built-in model first.
 [[nodiscard]] std::span<const CellModelKind> cell_model_kinds();
 
-/// Nothing: no model has that name.
+/// The model of that name; null if there is none.
 [[nodiscard]] const CellModelKind* cell_model_kind(std::string_view name);
 
 /// @throws DataError if a kernel has fewer points than the model needs

@@ -27,7 +27,7 @@ bool slower(const ClockPair& a, const ClockPair& b) {
          std::pair(b.mem.value, b.core_mhz.value_or(unbounded));
 }
 
-// Mean of a quantity over the repeats of a cell, and the sum of squares of what they are off it.
+// Mean of a quantity over the repeats of a cell, and the sum of their squared relative deviations.
 struct Repeated {
   double mean = 0.0, squares = 0.0;
 };
@@ -271,7 +271,7 @@ std::optional<Sweep> at_settable_clocks(const Sweep& sweep, const GpuSpec& spec,
       const std::optional<double> observed = sweep.kernels[k].points[i].clock.core_mhz;
       if (!observed) continue;
       const double nearest = nearest_step_mhz(spec, *observed);
-      // 1102.5 MHz are cut to 1102 where they are set.
+      // A clock of 1102.5 MHz is written 1102 or 1103 where it is set.
       const bool settable = *observed >= std::floor(nearest) && *observed <= std::ceil(nearest) &&
                             (*observed == nearest || *observed == std::floor(*observed));
       if (settable || std::abs(*observed - nearest) > 0.5 * spec.core.step_mhz) continue;

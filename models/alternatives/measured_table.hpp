@@ -1,6 +1,6 @@
 #pragma once
-// A sweep as a table to plan on: what was measured, not what a model makes of it. As Spaan et al.,
-// arXiv 2601.08539, choose: every kernel measured at every clock.
+// A sweep as a table to plan on: what was measured, not what a model makes of it. Spaan et al.,
+// arXiv 2601.08539, plan this way: every kernel is measured at every clock.
 
 #include <memory>
 #include <optional>
@@ -25,33 +25,37 @@ struct CellMean {
   ClockPair clock;
   double time_s = 0.0, energy_j = 0.0;
   std::size_t repeats = 0;  ///< measurements beyond the first
-  /// Sums of squares of what repeats are off the mean, over the mean.
+  /// Sums over the measurements of (value / mean - 1)^2.
   double time_squares = 0.0, energy_squares = 0.0;
 };
 
-/// In order of memory state, then core clock.
-/// @throws DataError if a point lacks time or power, or repeats differ by more than a quarter
+/// Means of all cells, in order of memory state, then core clock.
+/// @throws DataError if a point lacks time or power, or the highest repeat of a cell is more than
+///         25 % above its lowest
 [[nodiscard]] std::vector<CellMean> cell_means(const SweepKernel& kernel, const GpuSpec& spec);
 
 /// The points with time and power under the largest power cap, each the mean of its repeats.
-/// Kernels without any are left out. @throws DataError if repeats differ by more than a quarter
+/// Kernels without such a point are left out.
+/// @throws DataError if repeats differ by more than 25 %, as cell_means
 [[nodiscard]] Sweep one_setting(const Sweep& sweep, const GpuSpec& spec);
 
-/// Observed clocks (Sweep::applied_clocks) lie beside those that can be set, which are planned
-/// with: each is moved to the nearest. Nothing: none had to be. Clocks beyond the GPU's stay, to be
-/// refused. @param notes  gets a line if any was moved
+/// The sweep with every observed core clock (Sweep::applied_clocks) moved to the nearest clock that
+/// can be set, since plans can only ask for those. Clocks more than half a step from any stay, to
+/// be refused later. Nothing: no clock had to move.
+/// @param notes  gets a line if any was moved
 [[nodiscard]] std::optional<Sweep> at_settable_clocks(const Sweep& sweep, const GpuSpec& spec,
                                                       std::vector<std::string>& notes);
 
-/// What changes are against among these clocks: the spec's default or, where it was not measured,
-/// the highest one. @param clocks  at least one
+/// The clock among these that changes of time and energy are against: the spec's default or, where
+/// that was not measured, the highest. @param clocks  at least one
 [[nodiscard]] ClockPair usual_clock(const GpuSpec& spec, std::span<const ClockPair> clocks);
 
-/// Clocks at which some kernel was not measured: not to be chosen, or the missing cells from the
-/// model, fitted to the points of the same kernel.
+/// What becomes of clocks at which some kernel was not measured. leave_out: they are not to be
+/// chosen. model: the built-in model, fitted to the points of the same kernel, fills the cell.
 enum class MissingCells { leave_out, model };
 
-/// Standard deviation of one measurement over its cell's mean, from cells measured more than once.
+/// Relative standard deviation of one measurement around its cell's mean, pooled over all cells
+/// that were measured more than once.
 struct RepeatNoise {
   double time = 0.0, energy = 0.0;
   std::size_t repeats = 0;  ///< measurements beyond the first of their cells
@@ -71,9 +75,8 @@ struct MeasuredTable {
 /// that can be set.
 /// @param trace  says how often each kernel runs, found by name, else label. Nothing: each kernel
 ///               runs as often as its `count` says, once without one
-/// @throws DataError if a cell lacks time or power, repeats of a cell differ by more than a
-/// quarter, a kernel of the
-///         trace was not measured, or no clock is left
+/// @throws DataError if a cell lacks time or power, repeats of a cell differ by more than 25 %, a
+///         kernel of the trace was not measured, or no clock is left
 [[nodiscard]] MeasuredTable measured_table(const Sweep& sweep, const GpuSpec& spec,
                                            const std::optional<Trace>& trace, MissingCells missing);
 

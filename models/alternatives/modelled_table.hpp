@@ -1,5 +1,6 @@
 #pragma once
-// A measured table as a model fitted to it has it: what somebody without the table would plan on.
+// A measured table replaced by what a model, fitted to it, says of its cells: what somebody with
+// the model but without the table would plan on.
 
 #include <memory>
 
@@ -11,7 +12,7 @@ namespace rubato {
 struct ModelledTable {
   std::shared_ptr<const MeasuredCells> cells;  ///< of all kernels at all clocks of the table
   ModelFit fit;
-  /// Root mean square of what the model says of a measured cell, over the measured, less 1.
+  /// Root mean square over measured cells of model / measured - 1.
   double missed_time = 0.0, missed_energy = 0.0;
 };
 

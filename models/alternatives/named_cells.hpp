@@ -12,6 +12,7 @@
 
 namespace rubato {
 
+/// A model, and the position of each of its kernels by name.
 class NamedCells {
  public:
   /// @param kernels  names of the model's kernels, in the order of their positions
@@ -30,8 +31,9 @@ class NamedCells {
   std::map<std::string, std::size_t> position_;
 };
 
-/// A sweep's cells, or what a model fitted to them says of its kernels. @param kind  nothing: the
-/// cells themselves @param notes  gets what a reader must know, a line each
+/// A sweep's cells, or what a model fitted to them says of its kernels.
+/// @param kind   null: the cells themselves
+/// @param notes  gets what a reader must know, a line each
 /// @throws DataError if no row has time and power; what fit_cell_model and table_model throw
 [[nodiscard]] std::shared_ptr<const NamedCells> named_cells(const Sweep& sweep, const GpuSpec& spec,
                                                             const CellModelKind* kind,

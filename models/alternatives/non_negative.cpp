@@ -24,7 +24,7 @@ Eigen::VectorXd non_negative_least_squares(const Eigen::MatrixXd& a, const Eigen
     for (Index j = 0; j < part.cols(); ++j)
       part.col(j) =
           a.col(used[static_cast<std::size_t>(j)]) / size[used[static_cast<std::size_t>(j)]];
-    const Eigen::VectorXd x = least_squares(part, b);  // of columns alike one stays 0
+    const Eigen::VectorXd x = least_squares(part, b);  // of equal columns one stays 0
     if (!x.allFinite() || x.minCoeff() < 0.0) continue;
     const double cost = (part * x - b).squaredNorm();
     if (cost >= best_cost - rounding * b.squaredNorm()) continue;

@@ -1,15 +1,15 @@
 #pragma once
-// Linear least squares of a few non-negative numbers, exactly.
+// Non-negative least squares (NNLS) of a few unknowns, solved exactly.
 
 #include <Eigen/Core>
 
 namespace rubato {
 
-/// The x >= 0 that minimises |a x - b|: the best of the unconstrained solutions over all subsets of
-/// columns that come out non-negative. For a few columns: their subsets are tried.
+/// The x >= 0 that minimises |a x - b|. All subsets of columns are tried, which only a few columns
+/// allow: of the unconstrained solutions that come out non-negative, the best one is it. Of columns
+/// that are linearly dependent the first ones are used.
 /// @param a  shape [n x p], n >= 1, p from 1 to 4, finite
 /// @param b  shape [n]
-/// Of columns that say the same the first ones are used.
 [[nodiscard]] Eigen::VectorXd non_negative_least_squares(const Eigen::MatrixXd& a,
                                                          const Eigen::VectorXd& b);
 

@@ -24,8 +24,8 @@ bool more_than_one_memory_clock(const GpuSpec& spec, const Sweep& sweep) {
   return false;
 }
 
-// The terms' weights, of least squared relative errors; the third term counts where the memory
-// clock was varied.
+// Weights of the terms with least squared relative errors. The third term counts only where the
+// memory clock was varied.
 template <class TermsOf>
 Eigen::Vector3d relative_fit(const SeenPoints& seen, const std::vector<double>& measured,
                              bool with_memory, TermsOf&& terms_of) {
@@ -57,7 +57,7 @@ OperatingPoint point_of(const ClockTerms& at, double time_s, double power_w) {
           .power_limited = false};
 }
 
-// Least squares of relative errors of one factor: measured = factor x term.
+// The factor in measured = factor x term with least squared relative errors.
 double factor_of(std::span<const double> term_over_measured) {
   double sum = 0.0, squares = 0.0;
   for (const double x : term_over_measured) {
@@ -67,8 +67,8 @@ double factor_of(std::span<const double> term_over_measured) {
   return squares > 0.0 ? sum / squares : 0.0;
 }
 
-// The best roofline that says of point k that core and memory bound it alike. @param core, memory
-// time of a cycle and of a byte over what was measured, shape [n]
+// The best roofline in which core and memory bound point k alike.
+// @param core, memory  time of one cycle and of one byte over the measured time, shape [n]
 Roofline equal_at(std::size_t k, std::span<const double> core, std::span<const double> memory) {
   const double bytes_per_cycle = core[k] / memory[k];
   std::vector<double> longer;
@@ -111,7 +111,7 @@ double Roofline::time_s(const ClockTerms& at) const {
 }
 
 Roofline fit_roofline(std::span<const ClockTerms> terms, std::span<const double> time_s) {
-  // Points where memory can bound only if all before do: in order of core over memory time.
+  // In order of core over memory time: memory bounds a point only if it bounds all before.
   std::vector<std::size_t> order(terms.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(

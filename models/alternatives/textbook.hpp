@@ -1,6 +1,6 @@
 #pragma once
-// Models as textbooks have them, fitted to points of each kernel by least squares of relative
-// errors with no number below zero. They know no power limit.
+// Models as textbooks have them: roofline, linear, CMOS power. They are fitted to the points of
+// each kernel by non-negative least squares (NNLS) of relative errors. They know no power limit.
 
 #include <Eigen/Core>
 
@@ -8,7 +8,7 @@
 
 namespace rubato {
 
-/// What a clock offers, of the quantities the textbooks speak of.
+/// What a clock offers, in the quantities that textbook models use.
 struct ClockTerms {
   double core_hz = 0.0;           ///< core clock in effect
   double mem_hz = 0.0;            ///< memory clock
@@ -16,10 +16,10 @@ struct ClockTerms {
   double dram_bytes_per_s = 0.0;  ///< what kernels reach in this memory state at high core clocks
 };
 
-/// The terms of clocks of one sweep.
+/// Gives the terms of the clocks of one sweep.
 class ClockReader {
  public:
-  /// Refers to nothing of `data`.
+  /// Copies what it needs of `data`.
   explicit ClockReader(const ModelData& data);
   [[nodiscard]] ClockTerms terms(const ClockPair& clock) const;
   /// Whether points of more than one memory clock were measured.
@@ -44,15 +44,16 @@ struct Roofline {
   [[nodiscard]] double time_s(const ClockTerms& at) const;
 };
 
-/// Exact: of every division of the points into those that the core bounds and those that memory
-/// bounds the best of all weights is tried, and for every point the best of those under which both
-/// bound it alike. @param terms, time_s  shape [n], n >= 1
+/// The roofline with least squared relative errors, exactly. A roofline divides the points into
+/// those that the core bounds and those that memory bounds. Two sorts of candidates are tried: for
+/// every division, the best cycles and bytes; for every point, the best under which core and memory
+/// bound that point alike. @param terms, time_s  shape [n], n >= 1
 [[nodiscard]] Roofline fit_roofline(std::span<const ClockTerms> terms,
                                     std::span<const double> time_s);
 
 /// time = fixed + cycles / core clock [+ cycles of memory / memory clock];
-/// power = constant + slope x core clock [+ slope x memory clock]. In brackets: where the memory
-/// clock was varied.
+/// power = constant + slope x core clock [+ slope x memory clock].
+/// The terms in brackets are there where the memory clock was varied.
 class LinearModel final : public CellModel {
  public:
   explicit LinearModel(const ModelData& data);
@@ -66,8 +67,8 @@ class LinearModel final : public CellModel {
   std::vector<Kernel> kernels_;
 };
 
-/// power = constant + c x core clock x V^2 [+ slope x memory clock], V the spec's; time by
-/// roofline.
+/// power = constant + c x core clock x V^2 [+ slope x memory clock], V being the spec's voltage;
+/// time by roofline. The term in brackets is there where the memory clock was varied.
 class CmosModel final : public CellModel {
  public:
   explicit CmosModel(const ModelData& data);

@@ -1,5 +1,5 @@
 #pragma once
-// Power of a kernel from how much of core and memory it uses, whatever the clocks.
+// Power of a kernel from its utilisation of core and memory, taken as the same at all clocks.
 
 #include <vector>
 
@@ -12,9 +12,9 @@ namespace rubato {
 /// After J. Guerreiro, A. Ilic, N. Roma, P. Tomas, HPCA 2018 (and IEEE TPDS 2019), eq. 6 and 7:
 ///   power = b V + V^2 f (core use) + (constant + memory clock x (memory use))
 /// V(f) is fitted: 1 at the lowest clock, non-decreasing, linear between at most twelve clocks,
-/// level beyond them. V of memory is constant. There, use comes from counters; sweeps have none, so
-/// the two uses of a kernel are fitted to its own points, b and V to the points of all kernels.
-/// Time by roofline: the paper has none.
+/// constant beyond them. V of memory is constant. In the paper, use comes from counters. Sweeps
+/// have none, so the two uses of a kernel are fitted to its own points; b and V to the points of
+/// all kernels. Time is by roofline: the paper has none.
 class UtilisationPowerModel final : public CellModel {
  public:
   explicit UtilisationPowerModel(const ModelData& data);
@@ -29,7 +29,8 @@ class UtilisationPowerModel final : public CellModel {
     Eigen::Vector3d power;  ///< constant, core use, memory use
   };
 
-  // Residuals of all points at shared numbers, each kernel's own numbers being the best ones.
+  // Relative errors of all points at these shared numbers, each kernel's own numbers being the best
+  // for them (variable projection).
   [[nodiscard]] Eigen::VectorXd residuals(const Eigen::VectorXd& shared,
                                           const std::vector<SeenPoints>& all);
   [[nodiscard]] Eigen::Vector3d best_power(const SeenPoints& seen) const;

@@ -47,7 +47,8 @@ class KernelTimes {
     return {seen_.front().clock, seen_.front().time.time_s, spec_.power_limit.limit_w};
   }
 
-  // Residuals of times and of the distance to `prior`, which is as wide as splits are open.
+  // Residuals of times, then of the prior: the distance of the three logarithms to `prior`. It is
+  // wide, since splits are open.
   [[nodiscard]] VectorXd residuals(const KernelCoefficients& prior, const VectorXd& logs) const {
     static const Eigen::Vector3d sigma(1.5, 1.5, 1.0);
     const auto points = static_cast<Index>(seen_.size());
@@ -81,7 +82,7 @@ class KernelTimes {
     return make_coefficients(all);
   }
 
-  // Sum of |fitted / observed - 1| and of what is summed, both weighed by time.
+  // Adds up |fitted / observed - 1| weighted by observed time, and the weights.
   void add_error(const KernelCoefficients& kernel, double& error_s, double& all_s) const {
     for (const auto& [clock, time] : seen_) {
       error_s += std::abs(point_at(spec_, kernel, clock).time_s - time.time_s);
@@ -127,7 +128,8 @@ FittedKernel fit_times(const KernelTimes& times, const KernelCoefficients& prior
   return {KernelTimes::with_times(prior, best), cholesky_factor(covariance)};
 }
 
-// Power above what is fitted: idle and DRAM; and what the core energy of each class adds.
+// Power of each window as a linear model: a known part (idle and DRAM), and what the core energy of
+// each class adds.
 struct PowerEquations {
   MatrixXd core_w;   ///< shape [windows x classes]
   VectorXd known_w;  ///< shape [windows]
@@ -169,9 +171,10 @@ PowerEquations power_equations(const GpuSpec& spec, const Trace& step,
   return equations;
 }
 
-// Factors of the classes' core energies and a shift of base power: least squares with what was
-// expected before as a prior, so that classes that always run together move together. All factors
-// share one part, since what is expected of one class is wrong of the others too.
+// Factors on the classes' core energies, and a shift of base power: linear least squares with a
+// Gaussian prior at what was expected before (ridge regression). So classes that always run
+// together move together. Part of every factor is common to all classes: where the expectation is
+// wrong for one class, it is wrong for the others too.
 struct PowerScales {
   VectorXd factor, sigma;  ///< shape [classes]
   double offset_w = 0.0;
@@ -179,14 +182,14 @@ struct PowerScales {
 };
 
 PowerScales scale_powers(const PowerEquations& equations) {
-  constexpr double common_sigma = 0.5, own_sigma = 0.25;  // of a factor
-  constexpr double prior_offset_w = 20.0;                 // of base power
-  constexpr double reading_error = 0.02;                  // of a power reading
+  constexpr double common_sigma = 0.5, own_sigma = 0.25;  // prior of a factor's two parts
+  constexpr double prior_offset_w = 20.0;                 // prior of the shift of base power
+  constexpr double reading_error = 0.02;                  // relative, of a power reading
   const Index windows = equations.core_w.rows(), classes = equations.core_w.cols();
   PowerScales scales{VectorXd::Ones(classes),
                      VectorXd::Constant(classes, std::hypot(common_sigma, own_sigma)), 0.0, 0.0};
   if (windows == 0) return scales;
-  // Unknowns: what each class has of its own, what all have, the offset.
+  // Unknowns: the own part of each class, the part common to all, the offset.
   MatrixXd design(windows, classes + 2);
   design << equations.core_w, equations.core_w.rowwise().sum(), VectorXd::Ones(windows);
   VectorXd prior = VectorXd::Constant(classes + 2, 1.0 / (own_sigma * own_sigma));
@@ -219,8 +222,8 @@ void shift_base_power(GpuSpec& spec, double offset_w) {
     state.base_power_w = std::max(state.base_power_w + offset_w, least_w);
 }
 
-// What the GPU's draws may move: its powers. Times were measured, so that another bandwidth would
-// come with other bytes of every kernel.
+// Which GPU parameters the draws may move: those of power. Times were measured, so another
+// bandwidth would only come with other bytes of every kernel.
 std::vector<bool> power_parameters(const GpuSpec& spec) {
   std::vector<bool> chosen;
   for (const SpecParameter& parameter : spec_parameters(spec)) {
@@ -231,8 +234,9 @@ std::vector<bool> power_parameters(const GpuSpec& spec) {
   return chosen;
 }
 
-// Sixteen draws: the GPU's own, and for the kernels of a class one vector of Gaussians and one
-// error of core energy, since what captures leave open they leave open of all.
+// Sixteen draws. Of the GPU: those of its own ensemble. Of kernels: one vector of Gaussians and one
+// error of core energy for a whole class, since what captures leave open of one kernel they leave
+// open of all.
 std::vector<std::vector<double>> draws_of(const GpuSpec& frame, const Trace& step,
                                           const std::vector<FittedKernel>& kernels,
                                           const PowerScales& scales) {
@@ -281,7 +285,7 @@ std::vector<ClassEnergy> class_energies(const Trace& step, const PowerScales& sc
   return classes;
 }
 
-// Kernels that were observed, each fitted to its times with core energies as they are now.
+// All kernels of the step, each fitted to its times, with the core energies of `scales`.
 std::vector<FittedKernel> fit_all_times(const GpuSpec& spec, const Trace& step,
                                         std::span<const CaptureObservation> captures,
                                         const PowerScales& scales, CaptureFit& fit) {

@@ -1,6 +1,6 @@
 #pragma once
-// Kernels of one step fitted to captures of it at several clocks: times per kernel, energies per
-// class from power logs. How a GPU is calibrated without micro-benchmarks. docs/models.md.
+// Kernels of one step fitted to captures of that step at several clocks: times per kernel, energies
+// per class from power logs. So a GPU is calibrated without micro-benchmarks. docs/models.md.
 
 #include <optional>
 #include <span>
@@ -14,7 +14,7 @@
 
 namespace rubato {
 
-/// What one reading of a power log averages.
+/// One reading of a power log, and the window of time that it averages.
 struct PowerWindow {
   std::vector<double> share;  ///< of the window in which each kernel ran, shape [kernels]
   double power_w = 0.0;       ///< mean over the window, as the sensor said
@@ -30,22 +30,22 @@ struct CaptureObservation {
 /// What the logs say of a class.
 struct ClassEnergy {
   KernelClass kind = KernelClass::other;
-  double factor = 1.0;          ///< of the core energy that work and class let expect
-  double relative_error = 0.0;  ///< standard error
-  bool measured = false;        ///< the logs say more of it than was expected before
+  double factor = 1.0;          ///< core energy over that which work and class let expect
+  double relative_error = 0.0;  ///< standard error of the factor, over the factor
+  bool measured = false;        ///< the logs tell it: the standard error is well below the prior's
 };
 
 struct CaptureFit {
-  GpuSpec spec;  ///< the frame with the step's kernels, their draws, and its base power corrected
+  GpuSpec spec;  ///< the frame with base power corrected, the step's kernels and an ensemble
   double base_power_offset_w = 0.0;
   std::vector<ClassEnergy> classes;  ///< that occur
-  double time_error = 0.0;   ///< of fitted over observed times, mean absolute, weighed by time
-  double power_error = 0.0;  ///< of windows, mean absolute; 0 without a log
+  double time_error = 0.0;           ///< mean |fitted / observed - 1| of times, weighted by time
+  double power_error = 0.0;          ///< mean |fitted / read - 1| of windows; 0 without a log
 };
 
-/// Fits cycles, DRAM bytes and fixed time of every kernel of `step`; where captures leave freedom a
-/// kernel is like anchored() has it. Core energies are scaled by class, and base power is shifted,
-/// so that the windows come out.
+/// Fits cycles, DRAM bytes and fixed time of every kernel of `step`. Where captures leave freedom,
+/// a kernel is as anchored() has it (the prior). Core energies are scaled by class, and base power
+/// is shifted, to fit the power of the windows.
 /// @param frame  the GPU; its own kernels are left out
 /// @param step   kernels and their work; names of the fitted kernels
 /// @throws DataError if no kernel was observed

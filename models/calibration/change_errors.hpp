@@ -1,13 +1,15 @@
 #pragma once
-// How much more a predicted change between two clocks is off than a prediction at one of them.
+// By which factor a predicted change between two clocks is farther off than a prediction at one of
+// them.
 
 namespace rubato {
 
-/// Times: of both ends.
+/// Times: both ends err independently, so the square root of 2.
 constexpr double time_change_error = 1.4;
 
-/// Energies: plans are chosen for theirs, and lean on what the model flatters. Source: plans for
-/// kernels left out of five public sweeps (docs/gpus.md, "Do intervals hold?"), 2026-11.
+/// Energies: more, by the winner's curse. Plans are chosen for their energies, so they pick clocks
+/// that the model flatters. Source: plans for kernels left out of five public sweeps (docs/gpus.md,
+/// "Do intervals hold?"), 2026-11.
 constexpr double energy_change_error = 1.8;
 
 }  // namespace rubato

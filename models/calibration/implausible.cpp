@@ -15,8 +15,8 @@ namespace {
 
 constexpr double least_power_share = 0.85;
 
-// Whether power falls sharply from a lower clock in the same memory state and under the same cap,
-// without the work taking longer. @param before  of that state and cap, at no higher clocks
+// Whether power falls sharply from a lower clock without the work taking longer.
+// @param before  points of the same memory state and cap, at no higher clocks
 bool is_implausible(const SweepPoint& point, std::span<const SweepPoint* const> before) {
   return std::ranges::any_of(before, [&](const SweepPoint* lower) {
     return *lower->clock.core_mhz < *point.clock.core_mhz &&
@@ -45,7 +45,7 @@ std::set<const SweepPoint*> implausible_points(const SweepKernel& kernel) {
       most_power_w = 0.0;
     }
     const SweepPoint& point = *by_clock[i];
-    // Nearly always there is nothing to look for.
+    // Only then can one be found, which is rare.
     if (*point.power_w < least_power_share * most_power_w &&
         is_implausible(point, std::span(by_clock).subspan(first, i - first)))
       wrong.insert(&point);
@@ -56,7 +56,6 @@ std::set<const SweepPoint*> implausible_points(const SweepKernel& kernel) {
 
 }  // namespace
 
-// One point per clock pair is enough to compare.
 void leave_out_implausible(Sweep& sweep) {
   for (SweepKernel& kernel : sweep.kernels) {
     const std::set<const SweepPoint*> wrong = implausible_points(kernel);

@@ -1,5 +1,6 @@
 #pragma once
-// What measurements say of one kernel's coefficients, for measurement plans.
+// How much measurements say of one kernel's coefficients (Fisher information), for measurement
+// plans.
 
 #include <vector>
 
@@ -9,18 +10,18 @@
 
 namespace rubato {
 
-/// A kernel's information from measurements, for measurement plans: how its time
-/// and power residuals move with its coefficients.
+/// The Gaussian posterior of a kernel's coefficients given its measurements.
 struct KernelPosterior {
   KernelCoefficients coefficients;
-  Eigen::MatrixXd precision;  ///< shape [7 x 7], inverse covariance in logarithms, prior included
+  Eigen::MatrixXd precision;  ///< shape [7 x 7], inverse covariance of logarithms, prior included
 };
+/// One for each kernel of the sweep, with the spec's GPU parameters fixed.
 [[nodiscard]] std::vector<KernelPosterior> kernel_posteriors(const GpuSpec& spec,
                                                              const Sweep& sweep,
                                                              const SweepFitOptions& options = {});
 
-/// Rows (time, power) of the derivative of a point's logarithms by the
-/// logarithms of the coefficients, shape [2 x 7].
+/// Derivatives of ln(time) (first row) and ln(power) (second row) of a point by the logarithms of
+/// the coefficients, shape [2 x 7].
 [[nodiscard]] Eigen::MatrixXd point_sensitivity(const GpuSpec& spec,
                                                 const KernelCoefficients& kernel,
                                                 const SweepPoint& point, bool applied_clock);

@@ -19,7 +19,8 @@ struct Of {
   enum Coefficient : Index { cycles, bytes, fixed, core_energy, limit, overlap, idle };
 };
 
-// Shares of the time of a launch and, for the core energy, of its energy.
+// Logarithms of a kernel's coefficients as shares: of the time of a launch or, for the core energy,
+// of its energy. The last three are factors already.
 VectorXd shares(const KernelCoefficients& kernel, const ClockState& state) {
   constexpr double least_share = 1e-3;
   const OperatingPoint point = unlimited_point(state, kernel);
@@ -61,7 +62,7 @@ KernelPrior share_prior(const GpuSpec& spec, const ClockState& state) {
   return prior;
 }
 
-// Shares become coefficients by what the fastest point measured.
+// Turns shares into coefficients by the time, power and DRAM bytes of the fastest measured point.
 KernelPrior absolute_prior(const KernelPrior& shares, const GpuSpec& spec, const ClockState& state,
                            const SweepPoint& seen) {
   const double time_s = seen.time_s.value_or(1.0);
@@ -81,7 +82,8 @@ KernelPrior absolute_prior(const KernelPrior& shares, const GpuSpec& spec, const
   return prior;
 }
 
-// The highest clock of the curve that needs no more voltage than the lowest one.
+// The highest clock of the curve, from its lowest point on, that needs no more than 2 % above the
+// voltage floor.
 double end_of_floor_mhz(const VoltageCurve& curve) {
   constexpr double risen = 1.02;
   std::size_t last = 0;
@@ -130,7 +132,9 @@ LimitedKernelPrior::LimitedKernelPrior(const GpuSpec& spec, const GpuSpec& gpu,
     weight_ = std::min(1.0, distinct->second / static_cast<double>(spec.kernels.size()));
 }
 
-// Each known kernel stands for an equal part of the range around it, so that few say less.
+// The quantile of a mixture: uniform densities, each of width 1 / (known kernels + 1) around a
+// known kernel, and one over the whole range that weighs as much as five. So few known kernels say
+// less.
 double LimitedKernelPrior::core_mhz(double quantile) const {
   constexpr double anywhere = 5.0;
   constexpr int halvings = 40;
@@ -157,7 +161,7 @@ KernelPrior LimitedKernelPrior::at(double quantile) const {
   const ClockState state =
       clock_state(gpu_, gpu_.mem_states[index(seen_.clock.mem)], core_mhz(quantile));
   KernelPrior prior = absolute_prior(shares_, gpu_, state, seen_);
-  // What power there is that is neither idle nor DRAM's is the core's.
+  // Energy that is neither idle nor DRAM's is the core's.
   const double time_s = seen_.time_s.value_or(1.0), energy_j = time_s * seen_.power_w.value();
   const double idle_j = state.idle_w * time_s;
   const double dram_j = std::min(state.dram_j_per_byte * std::exp(prior.mean[Of::bytes]),

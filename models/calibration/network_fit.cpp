@@ -14,7 +14,7 @@ namespace {
 
 using Values = Eigen::VectorXd;
 
-// Calls `positive` or `real` for every constant, in one order.
+// Calls `positive` (fitted as a logarithm) or `real` for every constant, always in the same order.
 template <class Parameters, class Positive, class Real>
 void visit(Parameters& p, const Positive& positive, const Real& real) {
   for (auto* value :

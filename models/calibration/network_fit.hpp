@@ -7,11 +7,13 @@
 
 namespace rubato {
 
-/// Where a fit starts and what holds constants nothing was measured for: orders of magnitude.
+/// The prior of a fit, in orders of magnitude: where it starts, and what constants stay at that
+/// nothing was measured for.
 [[nodiscard]] NetworkParameters prior_network_parameters();
 
-/// Constants with least robust error of ln(time), every system with the same weight and each of its
-/// series with the same part of it; series know their peak bandwidth.
+/// Constants with least pseudo-Huber loss of errors of ln(time), plus the prior. Every system has
+/// the same weight, and each of its series the same part of that. Each series' peak bus bandwidth
+/// is taken as known.
 /// @param series  not empty
 [[nodiscard]] NetworkParameters fit_network(std::span<const CollectiveSeries> series);
 

@@ -16,7 +16,7 @@ struct CollectivePoint {
   double time_s = 0.0;         ///< > 0, median over repeats
 };
 
-/// One collective on one group of GPUs of one system over all sizes that were measured.
+/// One collective on one group of GPUs of one system, at all message sizes that were measured.
 struct CollectiveSeries {
   std::string system;
   std::string link;  ///< as the file says it
@@ -28,9 +28,9 @@ struct CollectiveSeries {
   [[nodiscard]] double peak_gbs() const;
 };
 
-/// Links that the words of a table name. Inside: NVLink (also Infinity Fabric) unless PCIe is said,
-/// or a card that has nothing else; between nodes: tcp, libfabric (Slingshot, EFA, OFI) or, without
-/// such a word, rdma.
+/// The group with the links that the words of a table name. Inside nodes: NVLink (also Infinity
+/// Fabric), but PCIe where the words say PCIe or a card that has nothing else. Between nodes: tcp,
+/// libfabric (Slingshot, EFA, OFI) or, without such a word, rdma.
 [[nodiscard]] CollectiveGroup group_of(double ranks, double nodes, std::string_view gpu,
                                        std::string_view link);
 

@@ -1,4 +1,4 @@
-// Reading the measurements that calibration uses.
+// Reads the published numbers that calibration uses.
 
 #include <algorithm>
 
@@ -12,12 +12,13 @@ namespace rubato {
 
 namespace {
 
-// The forward pass of Fig. 3 ends with the classifier's loss (kernel 15): with
-// the kernels up to it, 33.8 % of the energy, the published per-pass totals of
-// Table 2 come out of Fig. 3; with more or fewer kernels they do not.
+// The forward pass of Fig. 3 ends with the classifier's loss (kernel 15). The kernels up to it take
+// 33.8 % of the energy. With them the published totals of each pass (Table 2) come out of Fig. 3;
+// with more or fewer kernels they do not.
 constexpr std::size_t last_forward_kernel = 15;
 
-// From the text: least energy is -36.9 %, which is the sum of the least energies of Fig. 5.
+// From the text of the paper, which has it beside a least energy of -36.9 %: that is the sum of the
+// least energies of Fig. 5.
 constexpr double least_energy_time_change_pct = 84.0;
 
 ClockId clock_of(const CsvTable& table, std::size_t row, const ClockGrid& grid,

@@ -26,7 +26,7 @@ double mean_abs(const std::vector<double>& values) {
   return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
 }
 
-// Coefficients per unit of work: the median over the calibrated kernels of a class.
+// Coefficients per unit of work of each class: medians over its calibrated kernels.
 std::vector<ClassCoefficients> class_medians(const std::vector<CalibratedKernel>& kernels) {
   std::vector<ClassCoefficients> classes;
   for (const CalibratedKernel& first : kernels) {
@@ -53,8 +53,7 @@ std::vector<ClassCoefficients> class_medians(const std::vector<CalibratedKernel>
   return classes;
 }
 
-// Classes the training step has but the paper did not measure: like the
-// streaming kernel of a measured class.
+// Classes that the training step has but the paper did not measure: each is like a measured class.
 void add_unmeasured_classes(std::vector<ClassCoefficients>& classes) {
   const auto copy = [&](KernelClass from, KernelClass to) {
     const auto found = std::ranges::find(classes, from, &ClassCoefficients::kind);
@@ -71,7 +70,7 @@ void add_unmeasured_classes(std::vector<ClassCoefficients>& classes) {
   copy(KernelClass::gemm_batched, KernelClass::attention);
 }
 
-// Mean errors of the published forward pass.
+// Mean absolute errors (MAPE) over the clock pairs of the published forward pass, %.
 struct PassErrors {
   double time_mape_pct = 0.0, energy_mape_pct = 0.0;
 };
@@ -117,7 +116,7 @@ void add_errors(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::V
                      {"table1_energy_mae_points", mean_abs(table1_energy)},
                      {"forward_sweep_time_mape_pct", passes.time_mape_pct},
                      {"forward_sweep_energy_mape_pct", passes.energy_mape_pct}};
-  // What whole passes are off by, all kernels share. All of these are changes.
+  // Errors of whole passes are those that all kernels share. All of these are errors of changes.
   constexpr double sigma_per_mean_error = 1.2533;  // of a Gaussian, sqrt(pi / 2)
   spec.fit_errors["shared_time_pct"] =
       sigma_per_mean_error * passes.time_mape_pct / time_change_error;
@@ -130,7 +129,7 @@ void add_errors(GpuSpec& spec, const CalibrationProblem& problem, const Eigen::V
   }
 }
 
-// The Gaussian around a minimum, its width scaled by the residuals.
+// The Gaussian around a minimum (Laplace approximation), its width scaled by the residuals.
 class DrawsAround {
  public:
   DrawsAround(const CalibrationProblem& problem, const Eigen::VectorXd& point)
@@ -147,13 +146,14 @@ class DrawsAround {
     factor_ = cholesky_factor(normal);
   }
 
-  // What draws of so many parameters may cost.
+  // The sum of squares that a draw of so many parameters may reach.
   [[nodiscard]] double allowed(Eigen::Index parameters) const {
     return cost_ + 2.0 * sigma_ * sigma_ * static_cast<double>(parameters);
   }
 
-  // It knows nothing of bounds (cycles hidden behind DRAM may be any number below its time), so
-  // draws that fit far worse are pulled in, kernel by kernel.
+  // The Gaussian knows nothing of bounds: core cycles hidden behind DRAM time, for example, may be
+  // any number below it. So draws that fit far worse are pulled in: the shared parameters first,
+  // then kernel by kernel.
   template <class Random>
   [[nodiscard]] Eigen::VectorXd draw(Random& random, Eigen::Index kernels) const {
     std::normal_distribution<double> gaussian;
@@ -188,8 +188,8 @@ class DrawsAround {
   double cost_ = 0.0, sigma_ = 1.0;
 };
 
-// Draws around the fit, and around other minima that fit as well as such draws do, in turn: offsets
-// from `spec`, see GpuSpec::ensemble.
+// Adds the ensemble (GpuSpec::ensemble): draws around the fit and, in turn, around other local
+// minima that fit as well as such draws do.
 // @param minima  the fit first
 void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem,
                   const std::vector<Eigen::VectorXd>& minima) {
@@ -219,8 +219,8 @@ void add_ensemble(GpuSpec& spec, const CalibrationProblem& problem,
       around.size());
 }
 
-// One descent, restarted kernel by kernel. The objective has many minima that fit alike, and a
-// restart may end in a worse one: the best point seen counts.
+// One descent, restarted kernel by kernel. The objective has many local minima that fit alike, and
+// a restart may end in a worse one: the best point seen counts.
 Eigen::VectorXd descend(const CalibrationProblem& problem, const Eigen::VectorXd& start,
                         const RunContext& context) {
   constexpr int rounds = 3;
@@ -238,8 +238,8 @@ Eigen::VectorXd descend(const CalibrationProblem& problem, const Eigen::VectorXd
   return best;
 }
 
-// What descents from the physical start and from points around it end at, the best first, so that
-// rounding elsewhere does not decide which minimum is found. All problems at once.
+// Where descents from the physical start, and from points around it, end; for each problem, the
+// best first. With several starts rounding does not decide alone which minimum is found.
 std::vector<std::vector<Eigen::VectorXd>> minima_of(std::span<const CalibrationProblem> problems,
                                                     double moved_starts,
                                                     const RunContext& context) {
@@ -284,8 +284,7 @@ std::string what_was_fitted(bool use_table1, bool with_sweep) {
       with_sweep ? "; other kernels on an RTX 3080 Ti (apAdomas/GPU-FREQUENCY-DVFS 13eb4b4)" : "");
 }
 
-// Puts the earlier fit to the same numbers first, where the descents found none that is clearly
-// better.
+// Puts an earlier fit to the same numbers first, unless the descents found a clearly better one.
 void keep_earlier(const CalibrationProblem& problem, std::span<const GpuSpec> earlier,
                   const std::string& fitted_to, std::vector<Eigen::VectorXd>& minima) {
   for (const GpuSpec& spec : earlier) {
@@ -301,9 +300,9 @@ void keep_earlier(const CalibrationProblem& problem, std::span<const GpuSpec> ea
   }
 }
 
-// What single kernels are off by is known from Table 1 where it was left out of the fit.
+// Errors of single kernels, from Table 1 and a fit that did not see it.
 void add_own_errors(const GpuSpec& blind, GpuSpec& spec) {
-  // The mean of |t| with four degrees of freedom is its scale.
+  // Student's t with four degrees of freedom has a mean absolute value equal to its scale.
   spec.fit_errors["own_time_pct"] =
       blind.fit_errors.at("table1_time_mae_points") / time_change_error;
   spec.fit_errors["own_energy_pct"] =

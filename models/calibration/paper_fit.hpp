@@ -22,9 +22,9 @@ namespace rubato {
 struct PaperKernel {
   KernelId kernel;  ///< in the trace
   double count = 1.0;
-  double auto_time_s = 0.0, min_time_s = 0.0, max_time_s = 0.0;
-  double auto_energy_j = 0.0, min_energy_j = 0.0, max_energy_j = 0.0;
-  ClockId best_clock;
+  double auto_time_s = 0.0, min_time_s = 0.0, max_time_s = 0.0;        ///< of one launch
+  double auto_energy_j = 0.0, min_energy_j = 0.0, max_energy_j = 0.0;  ///< of one launch
+  ClockId best_clock;                                                  ///< of Table 1
   double best_time_change_pct = 0.0, best_energy_change_pct = 0.0;
 };
 
@@ -39,7 +39,7 @@ struct PaperData {
   std::vector<PaperKernel> kernels;          ///< one per kernel of the trace, in order
   std::vector<PaperPassPoint> forward_pass;  ///< all clock pairs of the grid
   std::vector<bool> in_forward_pass;         ///< shape [kernels]
-  /// Of all kernels, each at the clocks of its own least energy.
+  /// Change of the time of all kernels if each runs at the clocks of its own least energy.
   double least_energy_time_change_pct = 0.0;
 };
 
@@ -50,21 +50,22 @@ struct PaperData {
 
 /// What to fit on.
 struct CalibrationOptions {
-  bool use_table1 = true;       ///< false: Table 1 is a test only
+  bool use_table1 = true;       ///< false: Table 1 is held out, as a test
   bool estimate_errors = true;  ///< errors of single kernels, from a second fit without Table 1
   /// Standard deviation by which logarithms of the starting points are moved, to see whether the
-  /// fit lands in the same place.
+  /// fit ends in the same place.
   double moved_starts = 0.0;
-  /// Fits made before. Many minima fit alike, and rounding decides which of them a descent finds:
-  /// of these, one that was fitted to the same numbers stays where no descent fits better by more
-  /// than `alike_frac` of the objective.
+  /// Fits made before. Many local minima fit alike, and rounding decides which of them a descent
+  /// finds. So an earlier fit to the same numbers stays, unless a descent lowers its objective by
+  /// more than `alike_frac`.
   std::vector<GpuSpec> earlier = {};
 };
 
-/// Descents from starts 10 % apart, or from numbers moved by rounding, end at objectives that
-/// differ by about as much.
+/// Share of the objective (sum of squares) by which fits count as alike: descents from starts 10 %
+/// apart, or from numbers moved by rounding, end about as far apart.
 inline constexpr double alike_frac = 0.02;
 
+/// Fits a spec: nonlinear least squares from several starts, the best minimum counts.
 /// @param frame  supplies names, clock ranges, grids and sources; its model parameters are ignored
 /// @param sweep  may be empty
 /// @return the frame with fitted parameters, kernels, classes and fit_errors. Deterministic.
@@ -72,8 +73,8 @@ inline constexpr double alike_frac = 0.02;
                                 const PaperData& paper, const std::vector<SweepKernel>& sweep,
                                 const CalibrationOptions& options, const RunContext& context = {});
 
-/// The sum of squares a fit minimises, of a spec that was made by one; parameters that specs do not
-/// hold are fitted. Nothing for a spec of other kernels.
+/// The objective (sum of squares that a fit minimises) of a spec that was made by such a fit.
+/// Parameters that specs do not hold are fitted for it. Nothing for a spec of other kernels.
 [[nodiscard]] std::optional<double> misfit(const GpuSpec& fitted, const Trace& trace,
                                            const ClockGrid& grid, const PaperData& paper,
                                            const std::vector<SweepKernel>& sweep, bool use_table1);

@@ -53,7 +53,7 @@ PaperNormal::PaperNormal(const PaperSlopes& slopes, const VectorXd& residuals)
   add_sums(slopes, residuals);
 }
 
-// Residuals that move with parameters of all kernels and of one.
+// Adds residuals that depend on the shared parameters and on those of one kernel.
 void PaperNormal::add_kernel(const MatrixXd& slopes, const VectorXd& residuals, Index place) {
   const MatrixXd normal = sparse_normal(slopes);
   const VectorXd gradient = transposed_product(slopes, residuals);

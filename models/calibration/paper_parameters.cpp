@@ -6,13 +6,14 @@ namespace rubato {
 
 namespace {
 
-// Rough values to start from, by memory clock: what the shape of the published
-// sweeps and the sheet values suggest before any fit.
+// Rough values to start from, by memory clock: what the shape of the published sweeps and the data
+// sheet suggest before any fit.
 double start_base_power_w(double mem_mhz) { return 27.0 + 0.006 * mem_mhz; }
 
-// How much longer the kernel that DRAM bounds most takes than at 9501 MHz, at equal core clock:
-// srad at 5001 and 810 MHz, 2dconv at 405 MHz (apAdomas/GPU-FREQUENCY-DVFS 13eb4b4). Kernels and
-// passes of the paper alone leave it open: bytes and bandwidth of a GEMM scale together.
+// Time of the kernel that DRAM bounds most, over its time at a memory clock of 9501 MHz and the
+// same core clock: srad at 5001 and 810 MHz, 2dconv at 405 MHz (apAdomas/GPU-FREQUENCY-DVFS
+// 13eb4b4). The paper's numbers alone leave it open, as bytes and bandwidth of a GEMM may scale
+// together.
 double streaming_slowdown(double mem_mhz) {
   if (mem_mhz < 500.0) return 31.1;
   if (mem_mhz < 1000.0) return 13.5;

@@ -20,28 +20,31 @@ class SharedLayout {
   [[nodiscard]] Eigen::Index size() const { return size_; }
   [[nodiscard]] Eigen::VectorXd start() const;
 
-  /// Weight of the prior that holds each parameter near its start.
+  /// Weight of the prior that holds each parameter near its start: 1 / standard deviation.
   [[nodiscard]] Eigen::VectorXd prior_weights() const;
 
   /// The frame with these parameters.
   [[nodiscard]] GpuSpec spec(const GpuSpec& frame, const Eigen::VectorXd& x) const;
 
-  /// The parameters of a spec made by `spec`, to rounding; those it does not hold are as at the
-  /// start. Nothing where its voltage curve or memory states are others.
+  /// The inverse of `spec()`: the parameters of a spec that it made, but for rounding. Parameters
+  /// that specs do not hold are as at the start. Nothing if the spec has another voltage curve or
+  /// other memory states.
   [[nodiscard]] std::optional<Eigen::VectorXd> parameters_of(const GpuSpec& spec) const;
 
-  /// Whether `parameters_of` finds a parameter, shape [size].
+  /// Which parameters specs hold, so that parameters_of() finds them; shape [size].
   [[nodiscard]] std::vector<bool> in_specs() const;
 
-  /// Whether a parameter may change what kernels cost at a clock: cells of the paper's card, or, at
-  /// applied clocks, of that of the sweeps.
+  /// Whether a parameter may change what kernels cost at a clock.
+  /// @param of_sweep  false: on the paper's card; true: on that of the sweeps, at applied clocks
   [[nodiscard]] bool moves_cells(const GpuSpec& frame, Eigen::Index parameter,
                                  const ClockPair& clock, bool of_sweep) const;
 
-  /// As `spec` for the other card of the sweeps: other silicon and temperature.
+  /// `spec` changed for the card of the sweeps, another piece of silicon at another temperature:
+  /// factors on base power and on voltage above the floor.
   [[nodiscard]] GpuSpec sweep_card(const GpuSpec& spec, const Eigen::VectorXd& x) const;
 
-  /// Joules a second of the iteration is worth at the published optimum, J/s.
+  /// Shadow price (Lagrange multiplier) of time at the published optimum: the joules that one
+  /// second of the iteration is worth, W.
   [[nodiscard]] double time_price_w(const Eigen::VectorXd& x) const;
 
  private:
@@ -51,8 +54,8 @@ class SharedLayout {
       auto_voltage_, overlap_, dram_, leakage_, price_, card_power_, card_voltage_, size_;
 };
 
-/// Clocks of the voltage curve, MHz: the swept clocks, and one between the last
-/// two where the power limit usually settles.
+/// Clocks of the points of the voltage curve, MHz: swept clocks, and one, 1800, where the power
+/// limit usually settles.
 [[nodiscard]] std::vector<double> voltage_knots();
 
 }  // namespace rubato

@@ -14,9 +14,9 @@ namespace rubato {
 
 namespace {
 
-// Expected size of each kind of residual; what a fit may leave without regret.
-// Published times repeat to about 0.1 %, energies to about 1 %; the rest is what
-// this form of model can be asked to follow.
+// Standard deviations of each kind of residual, as relative errors where no unit is named: how far
+// a fit may stay off without regret. Published times repeat to about 0.1 %, energies to about 1 %.
+// The rest is what this form of model can be asked to follow.
 constexpr double auto_time_sigma = 0.003;
 constexpr double auto_energy_sigma = 0.01;
 constexpr double least_time_sigma = 0.005;
@@ -32,7 +32,7 @@ constexpr double pass_energy_sigma = 0.013;
 constexpr double pass_low_memory_weight =
     0.2;  // memory 405 MHz: pass and kernel runs disagree there
 constexpr double least_energy_time_sigma = 0.003;  // printed as a whole percent of the default
-constexpr double energy_tie = 0.01;                // noise that decides which energy is the least
+constexpr double energy_tie = 0.01;  // relative noise that decides which energy is the least
 constexpr double sweep_sigma = 0.03 / 0.6;
 constexpr double limit_prior_sigma = 0.02;
 constexpr double overlap_prior_sigma = 0.3;
@@ -47,7 +47,8 @@ using enum CalibrationProblem::KernelParameter;
 double change_pct(double value, double reference) { return 100.0 * (value / reference - 1.0); }
 
 // Time of a launch at the clocks of its least energy, shape [kernels]. Noise decides between clocks
-// that are nearly as good, so each counts by how near it comes.
+// that are nearly as good. So this is a mean over clocks, weighted by how near each energy comes to
+// the least (soft minimum): exp(-(E / E_least - 1) / energy_tie).
 Eigen::ArrayXd least_energy_times_s(const PaperTable& table) {
   constexpr double lost = -90.0;  // of a logarithm: a sum of at least 1 does not notice
   constexpr auto padding = static_cast<Eigen::Index>(dense_padding);
@@ -170,7 +171,8 @@ GpuSpec CalibrationProblem::spec_at(const Eigen::VectorXd& point) const {
   return SharedLayout(frame_).spec(frame_, point.head(shared_count_));
 }
 
-// What tables need of it: a spec's kernels and draws take longer to copy than a table to fill.
+// What tables need of spec_at(): copying a spec's kernels and draws takes longer than filling a
+// table.
 GpuSpec CalibrationProblem::gpu_at(const Eigen::VectorXd& point) const {
   return SharedLayout(gpu_).spec(gpu_, point.head(shared_count_));
 }
@@ -257,7 +259,7 @@ void CalibrationProblem::swap_kernel(Shares& some, Shares& other, Eigen::Index k
   some.passed.energy_j.row(place).swap(other.passed.energy_j.row(place));
 }
 
-// Fig. 3, first all times, then all energies.
+// Residuals of Fig. 3: first all times, then all energies.
 Eigen::VectorXd CalibrationProblem::pass_residuals(const PaperTable& passed) const {
   Eigen::ArrayXd time_s = Eigen::ArrayXd::Zero(passed.time_s.cols());
   Eigen::ArrayXd energy_j = time_s;
@@ -283,7 +285,7 @@ Eigen::VectorXd CalibrationProblem::pass_residuals(const PaperTable& passed) con
   return out;
 }
 
-// The time of all kernels, each at the clocks of its own least energy.
+// Residual of the time of all kernels, each at the clocks of its own least energy.
 double CalibrationProblem::least_energy_residual(const Shares& shares) const {
   double default_s = 0.0, least_energy_s = 0.0;
   for (Eigen::Index k = 0; k < paper_kernels(); ++k) {
@@ -313,7 +315,7 @@ Eigen::VectorXd CalibrationProblem::kernel_priors(const Eigen::VectorXd& point,
   return out;
 }
 
-// Shape [sweep kernels x sweep clocks], on the other card.
+// Shape [sweep kernels x sweep clocks], on the card of the sweeps.
 PaperTable CalibrationProblem::evaluate_sweep(const Eigen::VectorXd& point) const {
   const GpuSpec card = SharedLayout(gpu_).sweep_card(gpu_at(point), point.head(shared_count_));
   const auto kernels = kernels_at(point, sweep_kernels_);

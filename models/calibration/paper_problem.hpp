@@ -1,6 +1,6 @@
 #pragma once
-// The residuals of a calibration: parameters as logarithms in one vector, in
-// which the parameters all kernels share come first, then six per kernel.
+// The residuals of a calibration. Its parameters are natural logarithms in one vector, the point:
+// first those that all kernels share, then six per kernel.
 
 #include <optional>
 #include <string>
@@ -43,26 +43,26 @@ class CalibrationProblem {
 
   [[nodiscard]] Eigen::VectorXd residuals(const Eigen::VectorXd& point) const;
 
-  /// Forward differences; of parameters that are not fitted zero. A parameter of one kernel moves
-  /// only that kernel's residuals and its share of the pass sums, so one evaluation serves all
-  /// kernels: 6 evaluations instead of 6 x kernels. Of a shared one only those cells are filled
-  /// again that it moves.
+  /// The Jacobian of the residuals by forward differences; zero for parameters that are not fitted.
+  /// A parameter of one kernel moves only that kernel's residuals and its share of the sums, so one
+  /// evaluation serves all kernels: 6 evaluations instead of 6 x kernels. For a shared parameter
+  /// only those cells are filled again that it moves.
   [[nodiscard]] PaperSlopes slopes(const Eigen::VectorXd& point,
                                    PaperFitted fitted = PaperFitted::all) const;
 
   /// The problem to be minimised; refers to this one.
   [[nodiscard]] DampedProblem least_squares(PaperFitted fitted = PaperFitted::all) const;
 
-  /// The fit of Fig. 3 has many minima per kernel (limited by power or by the
-  /// boost ceiling): restarts each kernel from several points with the shared
-  /// parameters fixed and keeps the best.
+  /// The objective has many local minima per kernel: for example, it may be limited by power or by
+  /// the boost ceiling. Restarts each kernel from several points, with the shared parameters fixed,
+  /// and keeps the best.
   [[nodiscard]] Eigen::VectorXd restart_kernels(const Eigen::VectorXd& point) const;
 
-  /// The point of a spec that was fitted to this trace; what no spec holds (kernels of the sweep,
-  /// their card, the price of time) is fitted, the rest held. Nothing for other specs.
+  /// The point of a spec that was fitted to this trace. What no spec holds (kernels of the sweep,
+  /// their card, the price of time) is fitted, the rest is held. Nothing for other specs.
   [[nodiscard]] std::optional<Eigen::VectorXd> point_of(const GpuSpec& spec) const;
 
-  /// Parameters all kernels share; they come first.
+  /// How many parameters all kernels share; they come first.
   [[nodiscard]] Eigen::Index shared_count() const { return shared_count_; }
 
   /// The frame with the shared parameters of `point`.
@@ -101,10 +101,10 @@ class CalibrationProblem {
   [[nodiscard]] Matrix paper_residuals(const Eigen::VectorXd& point, const PaperTable& table,
                                        const KernelList& kernels) const;
 
-  /// What the kernels add to the published sums.
+  /// What each kernel adds to the published sums, all its launches together.
   struct Shares {
-    PaperTable passed;                         ///< all launches of each kernel of the forward pass
-    Eigen::ArrayXd default_s, least_energy_s;  ///< of all launches of each kernel
+    PaperTable passed;                         ///< at all clocks, of kernels of the forward pass
+    Eigen::ArrayXd default_s, least_energy_s;  ///< times at the default clocks, at least energy
 
     Shares(Eigen::Index kernels, Eigen::Index in_pass, Eigen::Index clocks)
         : passed(in_pass, clocks), default_s(kernels), least_energy_s(kernels) {}
@@ -115,10 +115,10 @@ class CalibrationProblem {
   [[nodiscard]] double least_energy_residual(const Shares& shares) const;
   [[nodiscard]] Eigen::VectorXd sum_residuals(const Shares& shares) const;
 
-  /// Cells at which a parameter may change something.
+  /// Clocks at which a parameter may change cells.
   struct Reach {
     std::vector<ClockPair> clocks;
-    std::vector<Eigen::Index> columns;  ///< of tables, as many
+    std::vector<Eigen::Index> columns;  ///< of each in the tables
   };
   struct SharedReach {
     Reach paper, sweep;
@@ -130,7 +130,7 @@ class CalibrationProblem {
                                               Eigen::Index kernel) const;
   [[nodiscard]] Eigen::VectorXd shared_priors(const Eigen::VectorXd& point) const;
 
-  /// Everything at one point.
+  /// Tables and residuals at one point.
   struct State;
   [[nodiscard]] State state_at(const Eigen::VectorXd& point) const;
   void add_shared_slope(const State& base, Eigen::Index parameter, PaperSlopes& slopes) const;
@@ -154,7 +154,7 @@ class CalibrationProblem {
   Eigen::Index shared_count_;
   KernelList all_kernels_, sweep_kernels_;  ///< of the paper, and those behind them
   KernelList place_in_pass_;  ///< per paper kernel, in the forward pass; -1: it is not there
-  Eigen::Index in_pass_ = 0;  ///< as many
+  Eigen::Index in_pass_ = 0;  ///< how many kernels the forward pass has
   Eigen::Index longest_sweep_ = 0;
   std::vector<ClockPair> sweep_clocks_;                   ///< distinct ones, by memory state
   std::vector<std::vector<Eigen::Index>> sweep_columns_;  ///< where each point of a kernel is

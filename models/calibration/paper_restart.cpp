@@ -1,4 +1,4 @@
-// Other places to start from: kernels moved with the shared parameters fixed, and fits made before.
+// Other points to start from: kernels moved while the shared parameters stay, and fits made before.
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,8 @@ Eigen::MatrixXd CalibrationProblem::kernel_costs(const Eigen::VectorXd& point,
   return paper_residuals(point, evaluate(point, kernels), kernels);
 }
 
-// Of some kernels, by their own parameters; residuals `now` of all of them belong to `at`.
+// Computes anew the slopes of some kernels by their own parameters.
+// @param now  residuals of all kernels at `at`
 void CalibrationProblem::update_slopes(const Eigen::VectorXd& at, const Matrix& now,
                                        const KernelList& kernels,
                                        std::vector<Matrix>& slopes) const {
@@ -32,8 +33,8 @@ void CalibrationProblem::update_slopes(const Eigen::VectorXd& at, const Matrix& 
   }
 }
 
-// Damped least squares of every kernel on its own, shared parameters fixed. A kernel whose step was
-// refused is where it was: so are its slopes.
+// Levenberg-Marquardt for every kernel on its own, shared parameters fixed. A kernel whose step was
+// refused has not moved, so its slopes stay.
 Eigen::VectorXd CalibrationProblem::fit_kernels(Eigen::VectorXd at) const {
   constexpr int iterations = 25;
   constexpr double max_step = 0.4;
@@ -68,7 +69,7 @@ Eigen::VectorXd CalibrationProblem::fit_kernels(Eigen::VectorXd at) const {
 }
 
 Eigen::VectorXd CalibrationProblem::restart_kernels(const Eigen::VectorXd& point) const {
-  // Shifts of (cycles, core energy, overlap): between core and DRAM bound, and
+  // Shifts of the logarithms of (cycles, core energy, overlap): between core and DRAM bound, and
   // between limited by power and by the boost ceiling.
   static constexpr std::array<std::array<double, 3>, 9> shifts{{{0, 0, 0},
                                                                 {0, -0.3, 0},

@@ -1,4 +1,5 @@
-// Slopes of the residuals by forward differences, and the problem that a descent takes.
+// Slopes of the residuals (their Jacobian) by forward differences, and the least-squares problem
+// that a descent takes.
 
 #include <span>
 
@@ -18,7 +19,7 @@ struct CalibrationProblem::State {
 
 namespace {
 
-// A table of which only some columns, those at `clocks`, may differ from `base`.
+// `base` with some columns, those at `clocks`, filled again.
 PaperTable refilled(const BoundKernels& kernels, const ClockSettings& clocks,
                     std::span<const Eigen::Index> columns, const PaperTable& base) {
   const auto count = std::ssize(columns);
@@ -100,7 +101,7 @@ void CalibrationProblem::add_shared_slope(const State& base, Eigen::Index parame
   column.tail(shared_count_) = (shared_priors(moved) - base.priors) / difference;
 }
 
-// By one parameter of each kernel.
+// Slopes by one parameter of each kernel.
 void CalibrationProblem::add_kernel_slopes(const State& base, Eigen::Index parameter,
                                            PaperFitted fitted, PaperSlopes& slopes) const {
   Eigen::VectorXd moved = base.point;

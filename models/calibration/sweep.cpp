@@ -87,7 +87,8 @@ class SweepReader {
                  : std::nullopt;
   }
 
-  /// A number that was computed: of absurd ones comes infinity or 0.
+  /// A number that was computed: absurd numbers of a file may give infinity or 0, which is an
+  /// error.
   [[nodiscard]] std::optional<double> checked(std::size_t row, std::string_view what, double value,
                                               Range range = Range::positive) {
     if (std::isfinite(value) && in_range(value, range)) return value;
@@ -197,7 +198,7 @@ void expect_one_gpu(const SweepReader& in, std::size_t row, const Source& from, 
                   {.in = {}, .hint = fmt::format("choose with --where 'gpu={}'", gpu)});
 }
 
-// As counted, else from transactions, else from the share of the time that DRAM was active.
+// DRAM bytes as counted, else from transactions, else from the share of time DRAM was active.
 std::optional<double> dram_bytes_in(SweepReader& in, std::size_t row, const RowSources& from,
                                     const MemState* state, std::optional<double> time_s) {
   constexpr double transaction_bytes = 32.0;
@@ -216,7 +217,7 @@ std::optional<double> dram_bytes_in(SweepReader& in, std::size_t row, const RowS
   return bytes;
 }
 
-// A row that says all three says one of them twice.
+// Energy is power times time: a row with all three must agree with itself.
 void expect_energy_of_power(SweepReader& in, std::size_t row, const SweepPoint& point,
                             const std::optional<double>& energy_j) {
   constexpr double most = 0.1;  // counters and samples of one run see other moments of it
@@ -277,8 +278,8 @@ void place_in_iteration(SweepReader& in, std::size_t row, const RowSources& from
   }
 }
 
-// A card that draws more than the spec's limit has another one: the least its powers allow. Points
-// that name no limit then name that.
+// A card that draws more than the spec's power limit has another limit: taken as the least that its
+// powers allow. Points that name no limit then get that one.
 void name_higher_limit(Sweep& sweep, const PowerLimit& limit) {
   constexpr double noise = 1.03;
   double most_w = 0.0;

@@ -24,12 +24,12 @@ struct SweepPoint {
   std::optional<double> power_w;      ///< average board power, > 0
   std::optional<double> power_cap_w;  ///< limit during the measurement; nothing: the GPU's default
   std::optional<double> dram_bytes;   ///< counted per launch
-  bool cap_assumed = false;  ///< power_cap_w is the least that allows the powers of the sweep
+  bool cap_assumed = false;  ///< power_cap_w was not said: the least that the sweep's powers allow
 };
 
 /// All points of one kernel.
 struct SweepKernel {
-  std::string name;  ///< "workload:id:kernel", of those that are there and say something
+  std::string name;  ///< "workload:id:kernel" of the columns that the file has (read_sweep)
   std::vector<SweepPoint> points;
   std::uint32_t count = 1;  ///< launches in an iteration, where the file says so
   Pass pass = Pass::unknown;
@@ -48,7 +48,7 @@ struct Sweep {
   bool applied_clocks = true;  ///< false: core clocks are requests, see read_sweep
   std::vector<SweepKernel> kernels;
   std::vector<IdlePoint> idle;
-  std::vector<std::string> left_out;    ///< a line for every row that cannot be right
+  std::vector<std::string> left_out;    ///< a line for every row left out
   std::vector<std::string> notes = {};  ///< what was assumed
 
   [[nodiscard]] std::size_t points() const noexcept;
@@ -61,24 +61,29 @@ struct SweepColumns {
   bool keep_implausible = false;
 };
 
-/// Reads a sweep. Columns: kernel; core_mhz (applied) or core_mhz_requested (an
-/// upper bound), a number or "auto"; mem_mhz, a memory state of `spec` (may be
-/// missing or empty where it has one); time_s and/or power_w and/or energy_j.
-/// Optional: count (launches in an iteration), pass, gpu, workload, workload_id, power_cap_w,
-/// dram_bytes, or dram_read_transactions and dram_write_transactions (32 bytes each), or
-/// dram_active (share of the peak, 0..1). Other columns are ignored. Units s,
-/// ms, us, ns, W, mW, J, mJ, Wh, MHz, Hz, bytes, KB, MB, GB by renaming. Rows of the kernel "idle"
-/// are idle power. Profiles of Zeus and Perseus (stage, instruction, frequency, time, energy; ranks
-/// as repeats) and caches of Kernel Tuner (traces/import/kernel_tuner.hpp) are known too.
-/// A row that says time, power and energy must mean one energy, within 10 %.
-/// Rows whose power falls by more than 15 % at a higher clock without the
-/// power limit or a longer time are left out. Where more power was drawn than the limit of `spec`,
-/// rows without power_cap_w get the least limit that allows it.
+/// Reads a sweep, a CSV file with a header. Needed columns:
+/// - kernel
+/// - core_mhz (applied: in effect) or core_mhz_requested (an upper bound); a number or "auto"
+/// - mem_mhz, a memory state of `spec`; may be missing or empty where `spec` has one state
+/// - time_s, power_w, energy_j: at least one (two give the third); a row needs time or power
+/// Optional columns: count (launches in an iteration), pass, gpu, workload, workload_id,
+/// batch_size, power_cap_w, and of DRAM dram_bytes, or dram_read_transactions and
+/// dram_write_transactions (32 bytes each), or dram_active (share of the peak, 0..1). Other columns
+/// are ignored.
+///
+/// Other units by renaming (SweepColumns): s, ms, us, ns, W, mW, J, mJ, Wh, MHz, GHz, kHz, Hz,
+/// bytes, KB, MB, GB, KiB, MiB, 1. Rows of the kernel "idle" are idle power. Profiles of Zeus and
+/// Perseus (stage, instruction, frequency, time, energy; ranks as repeats) and caches of Kernel
+/// Tuner (traces/import/kernel_tuner.hpp) are read too.
+///
+/// Time, power and energy of one row must agree within 10 %. Rows that cannot be right are left out
+/// (implausible.hpp) unless SweepColumns::keep_implausible. Where more power was drawn than the
+/// limit of `spec`, rows without power_cap_w get the least limit that allows it.
 /// @throws IoError, DataError
 [[nodiscard]] Sweep read_sweep(const std::filesystem::path& path, const GpuSpec& spec,
                                const SweepColumns& columns = {});
 
-/// The same from a text. @param name  what messages and Sweep::file call it
+/// As read_sweep, from a text. @param name  what messages and Sweep::file call it
 /// @throws DataError
 [[nodiscard]] Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
                                 const SweepColumns& columns = {});

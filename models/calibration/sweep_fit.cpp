@@ -76,7 +76,7 @@ std::vector<double> checked_curve_points(const std::vector<double>& points) {
   return points;
 }
 
-// Neutral values that depend on the constants of the GPU and the least power
+// The start of a fit: neutral values that depend only on constants of the GPU and the least power
 // seen, so that a fit does not depend on an earlier one.
 GpuSpec neutral_frame(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& options) {
   GpuSpec spec = frame;
@@ -127,9 +127,9 @@ GpuSpec neutral_frame(const GpuSpec& frame, const Sweep& sweep, const SweepFitOp
 
 double interval_factor(double sigma) { return std::exp(1.96 * sigma); }
 
-// The Gaussian knows nothing of bounds (cycles hidden behind DRAM may be any
-// number below its time), so draws that fit far worse are pulled in: first the
-// shared parameters, then kernel by kernel.
+// The Gaussian knows nothing of bounds: core cycles hidden behind DRAM time, for example, may be
+// any number below it. So draws that fit far worse are pulled in: first the shared parameters, then
+// kernel by kernel.
 ArrowPoint pulled_in(const ArrowProblem& problem, const ArrowPoint& best, const ArrowResiduals& at,
                      double variance, ArrowPoint draw) {
   constexpr double shorter = 0.7;
@@ -156,8 +156,8 @@ ArrowPoint pulled_in(const ArrowProblem& problem, const ArrowPoint& best, const 
   return draw;
 }
 
-// Clocks at the lower end that all have the floor's voltage, or a curve that
-// has not begun to rise at the top.
+// Notes what the sweep cannot tell of the voltage: a curve that hardly rises up to its top, and
+// clocks beyond its last point.
 void note_voltage(const GpuSpec& spec, std::vector<std::string>& notes) {
   constexpr double rises = 1.05;
   const VoltageCurve& curve = spec.voltage;
@@ -190,7 +190,7 @@ std::vector<CalibratedKernel> kernels_at(const ArrowPoint& point, const Sweep& s
 
 // ---- The steps of a full fit ----
 
-// Where restarts end that gain something.
+// The best point: descents, and restarts of all kernels for as long as these gain something.
 ArrowPoint best_point(const SweepProblem& sweep_problem, const SweepFitOptions& options,
                       const RunContext& context) {
   constexpr int iterations = 40;
@@ -227,7 +227,7 @@ GpuSpec fitted_spec(const SweepProblem& problem, const ArrowPoint& point, const 
   return spec;
 }
 
-// Of residuals, in units of what they were expected to be; at least 1.
+// Variance of the residuals, in units of the expected one (reduced chi-squared); at least 1.
 double residual_variance(const ArrowPoint& point, const ArrowResiduals& residuals,
                          std::size_t values) {
   const auto parameters = static_cast<std::size_t>(point.blocks.size() + point.shared.size());

@@ -1,7 +1,7 @@
 #pragma once
-// Fits a GPU and its kernels to a sweep, or only the kernels of one to few
-// points. Damped least squares in logarithms with a robust loss, from several
-// starts per kernel; deterministic. docs/models.md, section 6.
+// Fits a GPU and its kernels to a sweep, or only kernels, to few points, with the GPU given. The
+// method: nonlinear least squares (Levenberg and Marquardt) in logarithms with a robust loss and
+// Gaussian priors, from several starts per kernel; deterministic. docs/models.md, section 6.
 
 #include <cstdint>
 #include <span>
@@ -17,10 +17,10 @@ namespace rubato {
 
 /// Assumptions of a fit.
 struct SweepFitOptions {
-  double time_sigma = 0.01;   ///< relative error of a time the fit may leave without regret
+  double time_sigma = 0.01;   ///< relative standard deviation of a time, model error included
   double power_sigma = 0.01;  ///< the same for powers
   int rounds = 2;             ///< of restarting every kernel from several points
-  int ensemble = 16;          ///< members that carry the uncertainty; 0: none
+  int ensemble = 16;          ///< draws that carry the uncertainty (GpuSpec::ensemble); 0: none
   /// Core clocks at which the voltage and crossbar curves have their points, ascending, at least
   /// two; empty: up to twelve of the swept ones. Few points are right where the sweep is noisy or
   /// of one kernel.
@@ -44,10 +44,11 @@ struct SweepFit {
   std::vector<std::string> notes;  ///< what the points cannot tell
 };
 
-/// Fits everything.
+/// Fits everything: the GPU's parameters and its kernels.
 /// @param frame  names, clocks, memory states, sheet bandwidths, power limit; its fitted numbers
 ///               are ignored
-/// @throws DataError if the sweep has no point with time and power
+/// @throws DataError if no point has a core clock in MHz, UsageError if curve_core_mhz does not
+///         ascend or has one point only
 [[nodiscard]] SweepFit calibrate_sweep(const GpuSpec& frame, const Sweep& sweep,
                                        const SweepFitOptions& options = {},
                                        const RunContext& context = {});
@@ -57,15 +58,16 @@ struct SweepFit {
 [[nodiscard]] std::vector<CalibratedKernel> fit_kernels(const GpuSpec& spec, const Sweep& sweep,
                                                         const SweepFitOptions& options = {});
 
-/// Among the fit_errors of a spec whose kernels were fitted to few points: the least of them.
+/// Key among fit_errors, of a spec whose kernels were fitted to few points: how many points the
+/// kernel with the fewest had.
 inline constexpr const char* kernel_points_key = "kernel_points";
 
-/// Among fit_errors: how many kernels the errors were learned from, each measurement once
-/// (without_copies).
+/// Key among fit_errors: how many kernels the errors were learned from, copies of one measurement
+/// counted once (without_copies).
 inline constexpr const char* distinct_kernels_key = "distinct_kernels";
 
-/// The spec with the kernels of a sweep, in place of those of the same names, and with draws of
-/// them in its ensemble: what few points leave open stays open.
+/// The spec with the kernels of a sweep, in place of those of the same names. Its ensemble gets
+/// draws of these kernels, which differ in what few points leave open.
 /// @param time_error, power_error  relative standard errors of a measured number, those of the
 ///                                 model's form included
 [[nodiscard]] GpuSpec with_kernels(GpuSpec spec, const Sweep& sweep, const SweepFitOptions& options,

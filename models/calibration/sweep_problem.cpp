@@ -23,7 +23,7 @@ const SweepPoint& fastest(const std::vector<SweepPoint>& points) {
   });
 }
 
-// Of nothing else but that it draws too much was anything measured.
+// Whether all measured points of a kernel are at the power limit.
 bool always_at_limit(const GpuSpec& spec, const std::vector<SweepPoint>& points) {
   return !points.empty() && std::ranges::all_of(points, [&](const SweepPoint& point) {
     return is_at_limit(spec, point);
@@ -38,10 +38,11 @@ KernelPrior prior_of(const GpuSpec& frame, const std::vector<SweepPoint>& points
                          : any_kernel_prior(frame, seen, applied_clock);
 }
 
-// What share of a standard Gaussian is below.
+// The share of a standard Gaussian below `value` (its distribution function).
 double gaussian_share(double value) { return 0.5 * std::erfc(-value / std::numbers::sqrt2); }
 
-// The points of one kernel under power limits, each found once for a memory state and cap.
+// The points of one kernel under power limits. The regulated point of a memory state and cap is
+// searched for once.
 class RegulatedPoints {
  public:
   RegulatedPoints(const GpuSpec& spec, const KernelCoefficients& kernel)
@@ -112,7 +113,7 @@ GpuSpec SweepProblem::spec_at(const VectorXd& shared) const {
 }
 
 void SweepProblem::perturb(const std::function<double()>& standard_normal) {
-  // A spec's kernels are few, and unlike the next one; those of one step are unlike them together.
+  // A spec's kernels are few: priors are widened. Kernels of one sweep differ from them together.
   constexpr Index of_work = 4, core_energy = 3;
   constexpr double widening = 1.5, in_common = 0.7, own = 0.714;  // squares add up to 1
   sigma_.topRows(of_work) *= widening;
@@ -122,7 +123,7 @@ void SweepProblem::perturb(const std::function<double()>& standard_normal) {
     VectorXd moved(kernel_parameters);
     for (Index j = 0; j < kernel_parameters; ++j) moved[j] = common[j] + own * standard_normal();
     if (const auto& limited = limited_[static_cast<std::size_t>(k)]) {
-      // What is left of the core energy once the clock in effect is drawn.
+      // The clock in effect is drawn; then what is left open of the core energy.
       const KernelPrior prior = limited->at(gaussian_share(moved[core_energy]));
       centre_.blocks.col(k) = prior.mean;
       sigma_(core_energy, k) = prior.sigma[core_energy];
@@ -134,8 +135,8 @@ void SweepProblem::perturb(const std::function<double()>& standard_normal) {
 }
 
 ArrowPoint SweepProblem::restart(const ArrowPoint& point) const {
-  // Of cycles, bytes, fixed, core energy: bound by the core, by DRAM, by
-  // neither, by latency; much and little core energy.
+  // Shifts of the logarithms of cycles, bytes, fixed time, core energy: kernels
+  // bound by the core, by DRAM, by neither, by latency; much and little core energy.
   static constexpr std::array<std::array<double, 4>, 6> starts{{{0.3, -1.5, 0.0, 0.0},
                                                                 {-1.5, 0.6, 0.0, 0.0},
                                                                 {0.0, 0.3, 0.0, -0.7},

@@ -1,6 +1,6 @@
 #pragma once
-// A sweep as a least squares problem: shared parameters are those of spec_parameters, blocks are
-// kernels.
+// A sweep as a least squares problem for arrow_least_squares.hpp: shared parameters are those of
+// spec_parameters, blocks are kernels.
 
 #include <functional>
 #include <optional>
@@ -18,8 +18,8 @@ class SweepProblem {
  public:
   /// @param frame  what is not fitted, and where the fit starts
   /// @param sweep  kept by reference
-  /// @param like   kept: the spec whose kernels those of the sweep are like; null: they are like
-  ///               nothing
+  /// @param like   the spec whose kernels give the prior of those of the sweep, kept; null: a prior
+  ///               for kernels of any kind
   SweepProblem(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& options,
                const GpuSpec* like);
   SweepProblem(const SweepProblem&) = delete;
@@ -30,12 +30,13 @@ class SweepProblem {
   [[nodiscard]] std::span<const SpecParameter> parameters() const { return parameters_; }
   [[nodiscard]] GpuSpec spec_at(const Eigen::VectorXd& shared) const;
 
-  /// Moves every measured number, and what kernels are like before any, by its error: the fit to
-  /// this is one draw of the kernels that the points leave possible (randomised maximum likelihood;
-  /// Oliver, He and Reynolds, ECMOR V, 1996).
+  /// Moves every measured number and every prior mean by a random error. The fit to the moved
+  /// numbers is one draw from the posterior: one set of kernels that the points leave possible
+  /// (randomised maximum likelihood). Source: Oliver, He and Reynolds, ECMOR V, 1996.
   void perturb(const std::function<double()>& standard_normal);
 
-  /// Starts every kernel again from bounds it may lie at, and keeps what is best.
+  /// Fits every kernel again, from `point` and from starts at bounds it may lie at, and keeps the
+  /// best. The shared parameters stay.
   [[nodiscard]] ArrowPoint restart(const ArrowPoint& point) const;
 
  private:
@@ -44,15 +45,15 @@ class SweepProblem {
 
   GpuSpec frame_;
   const Sweep& sweep_;
-  /// Of kernels of which only points at the power limit were measured, others have none.
+  /// Of each kernel that was measured at the power limit only; the others have none.
   std::vector<std::optional<LimitedKernelPrior>> limited_;
   SweepFitOptions options_;
   std::vector<SpecParameter> parameters_;
   std::vector<ClockPair> clocks_;      ///< distinct ones
   std::vector<std::size_t> clock_of_;  ///< of all points, kernel after kernel
-  ArrowPoint centre_;
-  Eigen::MatrixXd sigma_;
-  Eigen::VectorXd noise_;  ///< of every row of the blocks, in standard errors
+  ArrowPoint centre_;                  ///< means of the priors
+  Eigen::MatrixXd sigma_;  ///< standard deviations of the kernels' priors, shape [7 x kernels]
+  Eigen::VectorXd noise_;  ///< random error added to each residual of the blocks (perturb)
   ArrowProblem problem_;
 };
 

@@ -33,7 +33,8 @@ const MemState& state_of(const GpuSpec& spec, const std::string& name) {
 // "u_sp_add" -> "sp"
 std::string unit_of(const std::string& column) { return column.substr(2, column.find('_', 2) - 2); }
 
-// Parameters as logarithms (the latency share as a logistic), in one vector.
+// The fit. Its parameters in one vector: voltage steps, base powers, leakage, clock, DRAM, units,
+// four shapes; all as logarithms, but the latency share as a logit.
 class UtilisationFit {
  public:
   UtilisationFit(const GpuSpec& frame, const UtilisationSweep& sweep, double core_mhz,

@@ -1,7 +1,8 @@
 #pragma once
-// Power of kernels of which nothing was timed, from how much of each unit of the
-// GPU they use at one clock. After Guerreiro et al., HPCA 2018, with the change
-// of use at other clocks from the time model instead of constant.
+// Power of kernels of which nothing was timed, from how much of each unit of the GPU they use at
+// one clock (their utilisation). After Guerreiro et al., HPCA 2018, who take utilisation as the
+// same at all clocks. Here it changes with the clock as the time model has it. docs/models.md,
+// section 7.
 
 #include <filesystem>
 #include <map>
@@ -43,13 +44,15 @@ struct UtilisationSweep {
 /// @param spec  with a utilisation section
 [[nodiscard]] double utilisation_power_w(const GpuSpec& spec, const UtilisationPoint& point);
 
-/// Fits voltage, base power, leakage and the units' power.
+/// Fits voltage, base power, leakage and clock power, and the utilisation section: the units'
+/// powers and the exponents.
 /// @param core_mhz, mem_state  clock at which the utilisations were taken
+/// @throws UsageError for an unknown memory state, DataError for fewer than two core clocks
 [[nodiscard]] GpuSpec calibrate_utilisation(const GpuSpec& frame, const UtilisationSweep& sweep,
                                             double core_mhz, const std::string& mem_state);
 
-/// Relative errors of power over points a fit has not seen: `groups` groups of kernels
-/// are left out in turn.
+/// Cross-validation: relative errors of power over points that a fit has not seen. Each of `groups`
+/// groups of kernels is left out once.
 [[nodiscard]] std::vector<double> utilisation_errors(const GpuSpec& frame,
                                                      const UtilisationSweep& sweep, double core_mhz,
                                                      const std::string& mem_state,

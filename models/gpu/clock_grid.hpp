@@ -27,12 +27,12 @@ class ClockGrid {
   [[nodiscard]] std::span<const ClockPair> pairs() const noexcept { return pairs_; }
   [[nodiscard]] const std::string& label(ClockId id) const { return labels_[index(id)]; }
 
-  /// Id of a label or of a pair; nothing if it is not in the grid.
+  /// Id of a label or of a pair; nothing if the grid does not hold it.
   [[nodiscard]] std::optional<ClockId> find(std::string_view label) const;
   [[nodiscard]] std::optional<ClockId> find(const ClockPair& pair) const;
 
-  /// What the GPU does when nobody sets a clock (spec.default_clock); always in the
-  /// grid: the constructor appends it if `pairs` lacks it.
+  /// What the GPU does when nobody sets a clock (spec.default_clock). It is always in the grid:
+  /// the constructor appends it if `pairs` lacks it.
   [[nodiscard]] ClockId default_clock() const noexcept { return default_; }
 
  private:
@@ -41,15 +41,16 @@ class ClockGrid {
   ClockId default_;
 };
 
-/// The core clock that can be set next to this one, MHz.
+/// The core clock that can be set nearest to this one, within the GPU's range, MHz.
 [[nodiscard]] double nearest_step_mhz(const GpuSpec& spec, double core_mhz);
 
-/// A grid by name from the spec ("paper", "full"), its first one for an empty name, or a list such
-/// as "mem=5001,auto core=210:2100:210,auto".
-/// @throws UsageError with the names the spec offers
+/// A grid of the spec by name ("paper", "full"), the spec's first one for an empty name. Or a list
+/// such as "mem=5001,auto core=210:2100:210,auto": every memory state listed, at every core clock
+/// listed (210:2100:210 is FIRST:LAST:STEP, MHz).
+/// @throws UsageError for a name, state or clock that the spec lacks, with the nearest
 [[nodiscard]] ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection);
 
-/// The selection that make_clock_grid takes for this one: an empty name is spelled out.
+/// The selection with an empty name spelled out: the spec's first grid.
 [[nodiscard]] std::string grid_name(const GpuSpec& spec, std::string_view selection);
 
 /// "5001/1470" -> pair. @throws UsageError with the nearest supported clock

@@ -85,7 +85,8 @@ Words with_form(Words words) {
   return words;
 }
 
-// Logs and drivers read a memory clock this near to its state: 1215 of 1215.5, 9490 of 9501.
+// How near to its state's clock logs and drivers read a memory clock, as a share of it: 1215 MHz of
+// 1215.5, 9490 of 9501.
 constexpr double mem_reading_frac = 0.02;
 
 // "sxm" and "pcie" of "sxm4" and "pcie"; nothing where no form is said.

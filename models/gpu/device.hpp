@@ -16,14 +16,14 @@ namespace rubato {
 /// limit or clocks may differ. unnamed: the device has no name.
 enum class DeviceMatch { same, near, other, unnamed };
 
-/// By the words of the spec's title and of the device's name: "NVIDIA A100-SXM4-40GB" is near
-/// "NVIDIA A100-SXM4-80GB"; makers, forms, memory sizes and board numbers are no part of a chip's
-/// name, "Ti" and "Laptop" are.
+/// Compares the words of the spec's title with those of the device's name. "NVIDIA A100-SXM4-40GB"
+/// is near "NVIDIA A100-SXM4-80GB": makers, forms, memory sizes and board numbers are no part of a
+/// chip's name. "Ti" and "Laptop" are part of it.
 [[nodiscard]] DeviceMatch match_device(const GpuSpec& spec, std::string_view device);
 
 enum class GpuVendor { nvidia, amd, intel };
 
-/// By name; what names no other vendor is taken as NVIDIA's.
+/// By the words of the name. A device that names no other vendor is taken as NVIDIA's.
 [[nodiscard]] GpuVendor vendor_of(std::string_view device);
 [[nodiscard]] std::string_view name_of(GpuVendor value) noexcept;
 
@@ -31,10 +31,12 @@ enum class GpuVendor { nvidia, amd, intel };
 /// those of the device's form (SXM, PCIe) where it says its form.
 [[nodiscard]] std::vector<std::string> specs_matching(std::string_view device, DeviceMatch match);
 
-/// The clocks a capture ran at, as the GPU takes them: its own nearest ones; its default clocks
-/// where `label` is missing.
-/// @param label  MEMORY/CORE as in clock labels, each a number in MHz or "auto"
-/// @throws UsageError if it is something else
+/// The clocks a capture ran at, as clocks of the GPU: those of its own that are nearest. Its
+/// default clocks where `label` is missing.
+/// @param label  MEMORY/CORE, as in clock labels: a memory state's name, MHz or "auto"; then MHz or
+///               "auto"
+/// @throws UsageError if it is something else, or no clock of the GPU is near: memory within 2 %,
+///         core no more than one step beyond the range
 [[nodiscard]] ClockPair captured_clock(const GpuSpec& spec,
                                        const std::optional<std::string>& label);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The models a spec carries beside itself: draws around its fit.
+// The ensemble of a spec: models beside its own, drawn at random around its fit.
 
 #include <cstddef>
 
@@ -7,7 +7,8 @@
 
 namespace rubato {
 
-/// The spec moved by one draw of its ensemble, in turn; the spec itself if it has none.
+/// The spec moved by draw `member` of its ensemble; past the last draw the first follows. The spec
+/// itself if it has no ensemble.
 [[nodiscard]] GpuSpec ensemble_member(const GpuSpec& spec, std::size_t member);
 
 }  // namespace rubato

@@ -26,28 +26,30 @@ struct MemState {
   std::optional<double> max_core_mhz;  ///< the driver's clamp of the core clock, > 0
   double bandwidth_gbs = 0.0;          ///< DRAM bandwidth kernels reach at high core clocks, > 0
   double base_power_w = 0.0;           ///< board power that depends on nothing else, > 0
-  double voltage_scale = 1.0;          ///< of the voltage above its floor; 1 except for "auto"
+  double voltage_scale = 1.0;          ///< factor on the voltage above its floor; 1 but for "auto"
 };
 
-/// Core clock range and the clocks that act otherwise than requested.
+/// Core clock range, and the clocks that act otherwise than requested. Up to the last requested_mhz
+/// the clock in effect is interpolated linearly between the points below. Above it, a request acts
+/// as it is.
 struct CoreClocks {
   double min_mhz = 0.0;
   double max_mhz = 0.0;
   double step_mhz = 0.0;
-  std::vector<double> requested_mhz;  ///< ascending; below the last one, effective
-  std::vector<double> effective_mhz;  ///< clocks are interpolated, above it they are as requested
+  std::vector<double> requested_mhz;  ///< ascending, may be empty
+  std::vector<double> effective_mhz;  ///< clock in effect for each, as many
 };
 
-/// Core voltage relative to its floor, piecewise linear and non-decreasing;
-/// beyond the last point the last slope continues.
+/// Voltage-frequency curve: core voltage relative to its floor, piecewise linear and
+/// non-decreasing. Below the first point it is constant; beyond the last the last slope continues.
 struct VoltageCurve {
   std::vector<double> core_mhz;    ///< ascending
   std::vector<double> relative_v;  ///< >= 1
 };
 
-/// Core-side bandwidth over crossbar_bytes_per_cycle x core clock, piecewise
-/// linear, constant beyond the ends; empty: 1 everywhere. GPUs whose L2 and
-/// crossbar clock follows the core clock in steps need it.
+/// Core-side bandwidth (L2 cache and crossbar) over crossbar_bytes_per_cycle x core clock.
+/// Piecewise linear, constant beyond the ends; empty: 1 everywhere. GPUs whose L2 and crossbar
+/// clock follows the core clock in steps need this curve.
 struct CrossbarCurve {
   std::vector<double> core_mhz;  ///< ascending
   std::vector<double> relative;  ///< > 0
@@ -57,27 +59,29 @@ struct CrossbarCurve {
 /// regulated_frac x limit_w, a little below the limit.
 struct PowerLimit {
   double limit_w = 0.0;
-  double min_w = 0.0;  ///< range a user may set
-  double max_w = 0.0;
+  double min_w = 0.0;  ///< a user may set the limit from here ...
+  double max_w = 0.0;  ///< ... to here
   double regulated_frac = 1.0;
 };
 
-/// Dense rates of the whole chip that no kernel can exceed, by the type it computes in; types
-/// that are missing are not known. Empty: none is.
+/// Peak rates: what no kernel can exceed on the whole chip with dense operands, by the type it
+/// computes in. The rate of a type that is missing is not known.
 struct PeakRates {
   std::map<Dtype, double> tensor_flop_per_cycle;  ///< accumulating in fp32, of fp64 in fp64
   std::map<Dtype, double> cuda_flop_per_cycle;    ///< fused multiply-adds outside tensor cores
   std::optional<double> pcie_gbs;                 ///< link to the host, per direction
 };
 
-/// Model parameters without a section of their own.
+/// Model parameters without a section of their own. A soft maximum of a and b is the p-norm
+/// (a^p + b^p)^(1/p): the larger p, the nearer it is to the larger of the two. A soft minimum has
+/// -p in place of p.
 struct SharedParameters {
-  double leakage_w = 0.0;                 ///< times V^2
-  double clock_w_per_mhz = 0.0;           ///< times core clock times V^2
+  double leakage_w = 0.0;                 ///< leakage power at the voltage floor; grows with V^2
+  double clock_w_per_mhz = 0.0;           ///< of a running clock, at the floor; grows with V^2
   double dram_nj_per_byte = 0.0;          ///< energy of a byte moved to or from DRAM
   double crossbar_bytes_per_cycle = 0.0;  ///< DRAM traffic the core side can carry per core cycle
-  double bandwidth_exponent = 6.0;        ///< how sharply the two bandwidth limits meet
-  double overlap_exponent = 0.0;          ///< how sharply core and DRAM time meet, > 0
+  double bandwidth_exponent = 6.0;        ///< of the soft minimum of the two bandwidth limits, > 0
+  double overlap_exponent = 0.0;          ///< p of the soft maximum of core and DRAM time, > 0
 };
 
 /// Time and energy coefficients of one kernel, per launch. docs/models.md, section 2.
@@ -88,9 +92,9 @@ struct KernelCoefficients {
   double dram_bytes = 0.0;     ///< effective DRAM traffic, bytes, > 0
   double fixed_s = 0.0;        ///< launch latency, > 0
   double core_j = 0.0;         ///< core energy at the voltage floor, J, > 0
-  double limit_scale = 1.0;    ///< regulated power of this kernel over the usual one
-  double overlap_scale = 1.0;  ///< of the overlap exponent
-  double idle_scale = 1.0;     ///< of the idle power: below 1 where the kernel leaves units asleep
+  double limit_scale = 1.0;    ///< factor on the power that the limit holds this kernel at
+  double overlap_scale = 1.0;  ///< factor on the overlap exponent
+  double idle_scale = 1.0;     ///< factor on idle power: below 1 where units stay asleep
 };
 
 /// Coefficients of a kernel that was measured, with the work it did then, so
@@ -121,11 +125,12 @@ struct NamedGrid {
   std::vector<std::optional<double>> core_mhz;  ///< nothing: "auto"
 };
 
-/// What is known of changing clocks; latencies are missing where nobody measured them.
+/// What a change of clock takes: core_ of the core clock, mem_ of the memory clock. A latency is
+/// missing where nobody measured it.
 struct SwitchLatency {
-  std::optional<double> core_s;  ///< from request to effect, >= 0
+  std::optional<double> core_s;  ///< latency, from request to effect, >= 0
   std::optional<double> mem_s;
-  double core_stall_s = 0.0;  ///< for the last part of the latency the device waits, <= latency
+  double core_stall_s = 0.0;  ///< last part of the latency, in which nothing runs, <= latency
   double mem_stall_s = 0.0;
   double core_j = 0.0;  ///< energy of a change beyond idle power, >= 0
   double mem_j = 0.0;
@@ -142,13 +147,13 @@ struct UtilisationModel {
       unit_w;           ///< core units: W at full use, at this clock, at the voltage floor
   double dram_w = 0.0;  ///< W at full use of DRAM
   double core_share_exponent =
-      1.0;  ///< share of time the core bounds: its most used unit to this power
+      1.0;  ///< share of time the core bounds: use of its most used unit to this power
   double dram_share_exponent = 1.0;  ///< the same for DRAM
-  double overlap_exponent = 2.0;     ///< how sharply the two meet
+  double overlap_exponent = 2.0;     ///< p of the soft maximum of the two
   double latency_core_share = 0.5;   ///< of the rest of the time, what scales with the core clock
 };
 
-/// The measurements behind a fit; outside, the model extrapolates.
+/// The measurements behind a fit. At core clocks outside their range the model extrapolates.
 struct FittedRange {
   double min_core_mhz = 0.0, max_core_mhz = 0.0;
   std::uint64_t kernels = 0, points = 0;
@@ -158,7 +163,7 @@ struct FittedRange {
 struct GpuSpec {
   static constexpr std::uint64_t schema = 1;
 
-  // Defined once: four kilobytes of code each, and forty units hold a spec.
+  // Defined in spec.cpp: each is four kilobytes of code, and forty source files copy specs.
   GpuSpec();
   GpuSpec(const GpuSpec& other);
   GpuSpec(GpuSpec&& other) noexcept;
@@ -168,7 +173,7 @@ struct GpuSpec {
 
   std::string name;         ///< "rtx-3080-ti"
   std::string title;        ///< "NVIDIA GeForce RTX 3080 Ti"
-  bool calibrated = false;  ///< false: constants only, results are rough
+  bool calibrated = false;  ///< false: data-sheet constants only, results are rough
   std::vector<MemState> mem_states;
   CoreClocks core;
   std::vector<NamedGrid> grids;
@@ -181,7 +186,7 @@ struct GpuSpec {
   double peak_flop_per_cycle = 0.0;    ///< all SMs, 16-bit tensor with fp32 accumulation
   std::optional<double> memory_gb;     ///< device memory, 1e9 bytes; nothing: cards differ
   double link_gbs = 0.0;               ///< bandwidth per GPU and direction of the link to its peers
-  std::optional<ClusterSpec> cluster;  ///< it is part of; nothing: see cluster_of
+  std::optional<ClusterSpec> cluster;  ///< that the GPU is part of; nothing: see cluster_of
   PeakRates peaks;
   SwitchLatency switching;
   std::vector<CalibratedKernel> kernels;
@@ -192,24 +197,27 @@ struct GpuSpec {
   std::optional<FittedRange> fitted_range;
   std::optional<UtilisationModel> utilisation;
 
-  /// Draws around the fit, for intervals: what to add to the logarithms of the
-  /// parameters (spec_parameters, then seven per kernel, or parameters alone). Empty: not known.
+  /// The ensemble: draws around the fit, for intervals. A draw is what to add to the natural
+  /// logarithms of the parameters: of spec_parameters, then of seven coefficients per kernel (or of
+  /// spec_parameters alone). Empty: not known.
   std::vector<std::vector<double>> ensemble;
 };
 
 /// Reads and checks a spec. @throws DataError naming the first wrong or missing entry
 [[nodiscard]] GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages);
 
-/// JSON text, one section per line; parse_gpu_spec reads it back to the same values.
+/// JSON text, each entry of a section on a line of its own. parse_gpu_spec reads it back to the
+/// same values.
 [[nodiscard]] std::string to_json(const GpuSpec& spec);
 
 /// A shipped spec by name, or a file. @throws UsageError (unknown name, with the
 /// nearest), IoError, DataError
 [[nodiscard]] GpuSpec load_gpu_spec(std::string_view name_or_path);
 
-/// The cluster that collectives run on: the spec's, or a guess from its link: nodes of eight, as
-/// many as are asked for, NVLink from 100 GB/s up and PCIe below, at the shares of their rates that
-/// collectives reach on A100 (docs/network.md).
+/// The cluster that collectives run on: the spec's own or, where it has none, a guess from the
+/// GPU's link. The guess: nodes of eight GPUs, as many as are asked for; NVLink for links of
+/// 100 GB/s and more, PCIe below; at the share of the link's rate that collectives reach on A100
+/// (docs/network.md).
 [[nodiscard]] ClusterSpec cluster_of(const GpuSpec& spec);
 
 /// Names of the shipped specs.

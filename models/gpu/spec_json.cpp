@@ -93,7 +93,8 @@ Json classes_json(const GpuSpec& spec) {
   return {{"source", spec.sources.at("classes")}, {"list", std::move(list)}};
 }
 
-// Objects of depth two or more on one line each: readable, and short diffs.
+// Sections and their entries begin lines, as do the elements of a list of objects; what lies deeper
+// stays on its line. So files are readable and their diffs short.
 void write(const Json& json, int depth, std::string& text) {
   const std::string indent(static_cast<std::size_t>(depth) * 2 + 2, ' ');
   const bool open = json.is_structured() && !json.empty() &&

@@ -1,6 +1,6 @@
 #pragma once
-// The fitted numbers of a spec as one vector of natural logarithms, which keeps
-// them positive and the voltage from falling.
+// The fitted numbers of a spec as one vector of natural logarithms. Logarithms keep the numbers
+// positive. The voltage curve is held as the steps between its points, so it cannot fall.
 
 #include <string>
 #include <vector>
@@ -15,11 +15,11 @@ namespace rubato {
 struct SpecParameter {
   std::string name;  ///< "base_power[9501]"
   std::string unit;
-  double prior_sigma;    ///< how far physics lets it be from the neutral value, as a logarithm
+  double prior_sigma;    ///< prior standard deviation of its logarithm around the start of a fit
   bool of_power = true;  ///< voltage, core and base power and their limit; false: times and DRAM
 };
 
-/// prior_sigma of a number that the points of a fit cannot tell.
+/// prior_sigma of a number that the points of a fit cannot tell: it stays where it starts.
 constexpr double held_sigma = 1e-3;
 
 /// Parameters of a spec with these memory states, voltage and crossbar points.
@@ -27,10 +27,10 @@ constexpr double held_sigma = 1e-3;
 
 [[nodiscard]] std::size_t parameter_count(const GpuSpec& spec);
 
-/// Their values, shape [parameters].
+/// Natural logarithms of their values, shape [parameters].
 [[nodiscard]] Eigen::VectorXd read_parameters(const GpuSpec& spec);
 
-/// The spec with other values.
+/// Sets them. @param logarithms  shape [parameters]
 void write_parameters(const Eigen::VectorXd& logarithms, GpuSpec& spec);
 
 /// The seven coefficients of a kernel as logarithms, in the order of the struct.

@@ -12,10 +12,10 @@ namespace rubato {
 
 namespace {
 
-// Clocks and durations are known to a few per cent; what needs more than that beyond a peak is
-// wrong.
+// Clocks and durations are known to a few per cent. Work that needs more than this factor beyond a
+// peak is wrong.
 constexpr double beyond_peak = 1.05;
-constexpr double least_ratio = 1e-3, most_ratio = 1e3;  // of core and DRAM time: one is not there
+constexpr double least_ratio = 1e-3, most_ratio = 1e3;  // core over DRAM time where one is absent
 
 // What a GPU does at the captured clocks and at its highest ones.
 struct Surroundings {
@@ -47,16 +47,16 @@ LeastShares least_shares(const Surroundings& gpu, const Kernel& kernel, double t
   return least;
 }
 
-// Core over DRAM time where core time and DRAM time are `share` of a launch under soft maximum p,
-// both being all that is not fixed.
+// Core over DRAM time of a launch whose DRAM time is `share` of what is not fixed. That whole is
+// the soft maximum of the two with exponent p: 1 = (core^p + share^p)^(1/p).
 double ratio_at_dram_share(double share, double p) {
   return std::clamp(std::pow(std::pow(share, -p) - 1.0, 1.0 / p), least_ratio, most_ratio);
 }
 double ratio_at_core_share(double share, double p) { return 1.0 / ratio_at_dram_share(share, p); }
 
-// Core over DRAM time that kernels of a class have at default clocks. Medians of the 46 kernels
-// of the fitted RTX 3080 Ti (models/data/rtx-3080-ti.json); attention and optimizers, which are not
-// among them, like products and like element-wise kernels. All others: in balance.
+// Core over DRAM time that kernels of a class have at default clocks: medians of the 46 kernels of
+// the fitted RTX 3080 Ti (models/data/rtx-3080-ti.json). Attention and optimizers are not among
+// them: taken like matrix products and like element-wise kernels. All other classes: in balance, 1.
 double ratio_of_class(KernelClass kind) {
   switch (kind) {
     case KernelClass::gemm: return 6.5;
@@ -121,11 +121,11 @@ OpenSplit open_split(const Surroundings& gpu, const Kernel& kernel, const LeastS
   return split;
 }
 
-// Core energy at the voltage floor. A product at 80 % of its type's peak takes 60 % of the power
-// limit at the highest clocks, traffic at full bandwidth 30 %; a launch of unknown work a third,
-// one of which not even the class is known a fifth. Products, element-wise kernels and
-// normalisations of the RTX 3080 Ti: 0.7, 0.37; STREAM on the A100: 0.25; kernels of all kinds on
-// ten GPUs (docs/gpus.md, "Captured plans"): 0.21.
+// Core energy at the voltage floor, J. Assumed, as core power over the power limit at the default
+// clocks: a matrix product at 80 % of its type's peak 0.6; traffic at full bandwidth 0.3; a launch
+// of unknown work 1/3; one whose class is unknown too 1/5. Measured: products of the RTX 3080 Ti
+// 0.7, its element-wise kernels and normalisations 0.37; STREAM on the A100 0.25; kernels of all
+// kinds on ten GPUs 0.21 (docs/gpus.md, "Captured plans").
 double core_energy_j(const Surroundings& gpu, const Kernel& kernel, const LeastShares& least,
                      double dram_bytes, double time_s) {
   constexpr double at_peak_flops = 0.6 / 0.8, at_full_bandwidth = 0.3, unknown = 1.0 / 3.0,
@@ -147,8 +147,9 @@ double core_energy_j(const Surroundings& gpu, const Kernel& kernel, const LeastS
   return energy_j;
 }
 
-// What a link bounds: the GPU copies while it waits, and draws little. How far a collective's copy
-// loop follows the core clock is not known: by 2 % of its time, from nothing to 4 %.
+// A kernel that a link bounds: the GPU copies while it waits, and draws little. How far a
+// collective's copy loop follows the core clock is not known. Taken: 2 % of its time do, in draws
+// (`lean` from 0 to 1) nothing to 4 %.
 KernelCoefficients behind_link(const Surroundings& gpu, const Kernel& kernel, double time_s,
                                const LeastShares& least, double lean) {
   constexpr double little = 1e-3, copy_loop = 0.02;
@@ -170,7 +171,7 @@ bool bound_by_link(const Kernel& kernel) {
   return kernel.kind == KernelClass::memcpy && copy_path(kernel) != CopyPath::device;
 }
 
-// More than PCIe carries.
+// Whether a copy from or to the host moved more bytes than PCIe can carry in its time.
 bool beyond_link(const GpuSpec& spec, const Kernel& kernel, double time_s) {
   return kernel.kind == KernelClass::memcpy && copy_path(kernel) == CopyPath::host &&
          spec.peaks.pcie_gbs &&
@@ -180,7 +181,7 @@ bool beyond_link(const GpuSpec& spec, const Kernel& kernel, double time_s) {
 }  // namespace
 
 KernelCoefficients scaled_to(const GpuSpec& spec, KernelCoefficients c, const CapturePoint& at) {
-  // Once is exact but for rounding, which the search at the power limit makes larger.
+  // One pass is exact but for rounding, which the search at the power limit makes larger.
   for (int i = 0; i < 2; ++i) {
     const double scale = at.time_s / operating_point(spec, c, at.clock, at.power_limit_w).time_s;
     for (double* value : {&c.core_cycles, &c.dram_bytes, &c.fixed_s, &c.core_j}) *value *= scale;
@@ -234,7 +235,7 @@ AnchoredKernel anchored(const GpuSpec& spec, const Kernel& kernel, const Capture
     found.coefficients = scaled_to(spec, behind_link(gpu, kernel, at.time_s, least, lean), at);
     return found;
   }
-  // The start of a launch follows no clock, but nothing says so: at the core's end it is core time.
+  // The start of a launch follows no clock, but no one measured it: at lean 1 it is core time.
   constexpr double launch_s = 2e-6, most_launch = 0.3;
   const double fixed =
       std::min(launch_s / at.time_s, most_launch) * std::clamp(2.0 - 2.0 * lean, least_ratio, 1.0);

@@ -1,7 +1,7 @@
 #pragma once
-// Coefficients of a kernel that was captured: at the clocks of the capture they return the captured
-// time. What they add is how that time splits into a core part, a DRAM part and a fixed part.
-// docs/models.md, "Captured kernels".
+// Coefficients of a kernel that was captured. They are anchored: at the clocks of the capture they
+// return the captured time. What they add is how that time splits into a core part, a DRAM part and
+// a fixed part. docs/models.md, "Captured kernels".
 
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
@@ -17,8 +17,9 @@ struct CapturePoint {
 };
 
 /// The same kernel with a given time and energy at one clock, whatever the power limit: for cells
-/// that no formula made. Core, DRAM and fixed time keep their shares, but for DRAM traffic that
-/// would take more than half of the energy. @param time_s, energy_j  > 0
+/// that no formula made. Core, DRAM and fixed time keep their shares. Only DRAM traffic that would
+/// take more than half of the energy is cut to that half.
+/// @param time_s, energy_j  > 0
 [[nodiscard]] KernelCoefficients held_to(const GpuSpec& spec, KernelCoefficients kernel,
                                          const ClockPair& clock, double time_s, double energy_j);
 
@@ -27,26 +28,28 @@ enum class SplitSource {
   fit,          ///< coefficients fitted to this kernel at several clocks
   counters,     ///< counted DRAM bytes
   work,         ///< FLOPs and bytes over the peaks of the kernel's type and path
-  class_prior,  ///< what kernels of its class are like
-  link          ///< bound by PCIe or by the link to other GPUs: no clock of the GPU changes it
+  class_prior,  ///< a prior: what kernels of its class are like
+  link          ///< bound by PCIe or by the link to other GPUs: clocks of the GPU hardly change it
 };
 
 struct AnchoredKernel {
   KernelCoefficients coefficients;
   SplitSource split = SplitSource::class_prior;
-  bool flops_dropped = false;  ///< they would have needed more than the peak
-  bool bytes_dropped = false;
+  bool flops_dropped = false;  ///< not used: they would have needed more than the GPU's peak
+  bool bytes_dropped = false;  ///< the same of DRAM bytes
 };
 
-/// The same kernel as a whole slower or faster, so that its time at the captured clocks, lowered
-/// by the power limit where that binds, is the captured one. Power at those clocks stays.
+/// The same kernel as a whole slower or faster: its time at the captured clocks becomes the
+/// captured one. Where the power limit binds, the captured clocks are those it lowers the core to.
+/// Power at those clocks stays.
 [[nodiscard]] KernelCoefficients scaled_to(const GpuSpec& spec, KernelCoefficients coefficients,
                                            const CapturePoint& at);
 
-/// Coefficients of a captured kernel: those fitted to the kernel of its name, scaled as a whole,
-/// else from its work and class.
-/// @param lean  where in the open range the split lies: 0.5 the best guess, 0 as much DRAM time
-///              as the work leaves open, 1 as much core time; all of the range for unknown work
+/// Coefficients of a captured kernel: those fitted to the kernel of its name, scaled as a whole
+/// (scaled_to), else coefficients from its work and class.
+/// @param lean  where the split lies in the range that the known work leaves open, 0 to 1: 0 is as
+///              much DRAM time as possible, 0.5 the best guess, 1 as much core time as possible.
+///              Unknown work leaves the whole range open
 [[nodiscard]] AnchoredKernel anchored(const GpuSpec& spec, const Kernel& kernel,
                                       const CapturePoint& at, double lean = 0.5);
 

@@ -1,7 +1,7 @@
 #pragma once
-// The formulas of docs/models.md on any number of lanes: the one place that knows them.
-// model.cpp asks for one launch at a time, cells.cpp fills tables.
-// K is double where all lanes share a kernel or memory state, else V.
+// The formulas of docs/models.md, section 2, and the only place that has them. V is a SIMD vector:
+// a function evaluates as many clocks at once as V has lanes. model.cpp asks for one launch at a
+// time, cells.cpp fills tables. K is double where all lanes share a kernel or memory state, else V.
 
 #include <algorithm>
 #include <limits>
@@ -40,13 +40,14 @@ struct Launch {
   K core_j;
   K dram_j;
   K idle_scale;
-  K exponent;  ///< of the soft maximum
+  K exponent;  ///< p of the soft maximum of core and DRAM time, (a^p + b^p)^(1/p)
   K inverse_exponent;
   K log2_intensity;  ///< log2 of core_cycles / dram_bytes
-  K most_distance;   ///< between log2 of core and DRAM time: beyond it only the longer one counts
+  K most_distance;   ///< of log2 of core and of DRAM time: farther apart, only the longer counts
   K limit_w;         ///< mean power above which the power limit lowers the clock
 };
 
+/// What a launch comes to at one clock.
 template <class V>
 struct Point {
   V core_mhz;
@@ -91,7 +92,8 @@ struct Bandwidth {
   V log2_bytes_per_cycle;
 };
 
-// The soft minimum of what the memory delivers and what the core side carries.
+// The soft minimum, (a^-q + b^-q)^(-1/q), of what the memory delivers and what the core side
+// carries.
 template <class V, class K>
 RUBATO_LANES Bandwidth<V> bandwidth_at(const GpuSpec& spec, const Memory<K>& memory,
                                        const V& core_mhz) {
@@ -145,7 +147,7 @@ RUBATO_LANES Launch<double> launch_of(const KernelCoefficients& kernel, double o
                                                 : ratio;
   return {.core_cycles = cycles,
           .dram_bytes = bytes,
-          // log2 takes bits apart and would make a number of NaN.
+          // lanes::log2 takes bits apart: of NaN it would make a number.
           .fixed_s = sound ? kernel.fixed_s : Limits::quiet_NaN(),
           .core_j = kernel.core_j,
           .dram_j = dram_j_per_byte * bytes,
@@ -201,13 +203,15 @@ RUBATO_LANES Point<V> point_at(const State<V>& state, const Launch<K>& kernel) {
   return {state.core_mhz, time_s, energy_at(state, kernel, time_s)};
 }
 
-// Share of the mean power that is over the limit; bends less with the clock than the power itself.
+// Share of the mean power that is over the limit, below 0 where it is within. As a function of the
+// clock this is straighter than the power itself, so the search below takes fewer steps.
 template <class V>
 RUBATO_LANES V excess(const Point<V>& point, const Launch<V>& kernel) {
   return 1.0 - kernel.limit_w * point.time_s / point.energy_j;
 }
 
-// Of the side that stays, from the excess of the other side over what it was.
+// What the excess of the end that stays is multiplied by. @param shrunk_to  new excess of the end
+// that moved, over its excess before
 template <class V>
 RUBATO_LANES V weight(const V& shrunk_to) {
   const V lost = 1.0 - shrunk_to;
@@ -215,8 +219,10 @@ RUBATO_LANES V weight(const V& shrunk_to) {
 }
 
 /// The highest core clock at which the mean power is within the kernel's limit_w, or the lowest
-/// clock of the GPU: false position, in which a side that stays loses weight as the other one's
-/// excess shrinks (Anderson and Bjoerck, BIT 13, 1973).
+/// clock of the GPU. Root finding by false position (regula falsi): the next clock is where the
+/// line through the excess at both ends of the bracket crosses 0. An end that stays twice in a row
+/// has its excess reduced, so that the other end moves too.
+/// Source: Anderson and Bjoerck, BIT 13, 1973.
 template <class V>
 RUBATO_LANES Point<V> regulated(const GpuSpec& spec, const Memory<V>& memory,
                                 const Launch<V>& kernel) {

@@ -21,8 +21,8 @@ RUBATO_LANES void store_first(std::size_t n, const V& x, double* to) {
   for (std::size_t i = 0; i < n; ++i) to[i] = lane[i];
 }
 
-// How far a loop goes: as many whole vectors as there are, or to the end, the last vector with
-// lanes to spare. A few clocks at the end of many take narrow vectors.
+// How far a loop goes. whole: as many full vectors as there are. all: to the end, the last vector
+// with lanes to spare. The few clocks that full wide vectors leave over take narrow vectors.
 enum class Reach { whole, all };
 
 template <class V, Reach reach>
@@ -125,8 +125,8 @@ RUBATO_LANES void finish(const RowPart& part, std::size_t first) {
   finish<Native, Reach::all, near_zero>(part, finish<V, Reach::whole, near_zero>(part, first));
 }
 
-// In three short loops: in one, a result waits for the one before it for longer than a processor
-// looks ahead.
+// Three short loops in place of one long: there each step waits for the one before, and the
+// processor does not look far enough ahead to begin the next cell meanwhile.
 template <class Native, class V>
 RUBATO_LANES void row(const Launch<double>& kernel, const ClockColumns& clocks, std::size_t cells,
                       double* time_s, double* energy_j) {
@@ -233,7 +233,8 @@ RUBATO_LANES void hold(const Launch<double>& kernel, const OperatingPoint& regul
   }
 }
 
-// Vectors side by side: four, but where there are 16 narrow registers, two.
+// Native vectors worked on side by side: four, but two where the machine has but 16 narrow
+// registers.
 template <class Native>
 using Bundle = std::conditional_t<std::is_same_v<Native, lanes::Two>, lanes::Pair<Native>,
                                   lanes::Pair<lanes::Pair<Native>>>;

@@ -15,7 +15,7 @@ namespace rubato {
 struct ClockColumns {
   static constexpr std::size_t most_lanes = 32;
 
-  double* core_mhz;  ///< in effect, power permitting: set before `states` fills the others
+  double* core_mhz;  ///< in effect without a power limit: set before `states` fills the others
   double* s_per_cycle;
   double* s_per_byte;
   double* log2_balance;
@@ -46,11 +46,12 @@ struct TableCells {
   bool (*over_limit)(const formulas::Launch<double>& kernel, std::size_t cells,
                      const double* time_s, const double* energy_j);
 
-  /// Where each launch ends under the power limit. @param points  as many as launches
+  /// The point that the power limit holds each launch at. @param points  as many as launches
   void (*regulate)(const GpuSpec& spec, std::span<const RegulatedLaunch> launches,
                    OperatingPoint* points);
 
-  /// Gives cells over the limit, of one kernel at one memory state, the regulated point's values.
+  /// Cells of one kernel at one memory state: those over the limit get the regulated point's
+  /// values.
   void (*hold)(const formulas::Launch<double>& kernel, const OperatingPoint& regulated,
                std::size_t cells, double* time_s, double* energy_j);
 };

@@ -11,8 +11,9 @@ namespace rubato {
 
 namespace {
 
-// A collective takes its time on the links whatever the clocks are. Its copies are part of that
-// time at the default clocks; below them it takes longer by what they take longer.
+// A collective takes its time on the links whatever the clocks are. At the default clocks its
+// copies are part of that time. At lower clocks the collective takes longer by as much as its
+// copies do.
 KernelCoefficients for_collective(const GpuSpec& spec, const Kernel& kernel) {
   constexpr double cycles_per_byte = 1e-3;  // a few SMs copy 1 KiB per cycle
   constexpr double core_nj_per_byte = 0.01;
@@ -43,8 +44,8 @@ KernelCoefficients for_host_copy(double bytes, double pcie_gbs) {
           .overlap_scale = 1.0};
 }
 
-// What a GEMM reads again because its tiles share operands grows with its
-// FLOPs; what it must move at least grows with its operands.
+// DRAM traffic of a GEMM in two parts. What it must move at least (compulsory) grows with its
+// operands. What it reads again because its tiles share operands grows with its FLOPs.
 double carried_bytes(const CalibratedKernel& measured, const Kernel& kernel, double bytes_ratio,
                      double work_ratio) {
   const double then = measured.coefficients.dram_bytes;
@@ -66,7 +67,7 @@ double wave_efficiency(const GemmShape& shape, double sm_count) {
 const CalibratedKernel* calibrated_kernel(const GpuSpec& spec, const Kernel& kernel) {
   const auto found = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
   if (found == spec.kernels.end()) return nullptr;
-  // A sweep of single kernels tells no classes: its kernels are known by name alone.
+  // A sweep of single kernels says no classes: its kernels are known by name alone.
   return found->kind == kernel.kind || found->kind == KernelClass::other ? &*found : nullptr;
 }
 
@@ -126,7 +127,7 @@ std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& ker
 
 std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& kernel) {
   if (kernel.collective) return for_collective(spec, kernel);
-  // Its bytes alone do not tell how long a message takes without the ranks.
+  // Bytes alone, without the ranks, do not tell how long a message takes.
   if (kernel.kind == KernelClass::communication) return std::nullopt;
   if (!kernel.flops || !kernel.dram_bytes || *kernel.dram_bytes <= 0.0) return std::nullopt;
   if (kernel.kind == KernelClass::memcpy && spec.peaks.pcie_gbs &&

@@ -1,5 +1,6 @@
 #pragma once
-// The formulas: time and energy of one launch at one clock. docs/models.md.
+// Time and energy of one launch at one clock, the power limit included. The formulas are those of
+// cell_formulas.hpp. docs/models.md.
 
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
@@ -30,14 +31,15 @@ struct ClockState {
 /// Core clock in effect for a request when power does not limit it, MHz.
 [[nodiscard]] double effective_core_mhz(const GpuSpec& spec, const ClockPair& clock);
 
-/// As above for a clock that is the applied one: the boost ceiling does not lower it.
+/// As above for an application clock, one that was observed to be in effect: boost and driver
+/// ceilings do not lower it.
 [[nodiscard]] double applied_core_mhz(const GpuSpec& spec, const ClockPair& clock);
 
 /// Core voltage relative to its floor in a memory state, >= 1.
 [[nodiscard]] double relative_voltage(const GpuSpec& spec, const MemState& mem, double core_mhz);
 
-/// DRAM bandwidth a kernel can use, bytes/s: the memory's, or what the core
-/// side carries at this clock, whichever is less, with a smooth transition.
+/// DRAM bandwidth a kernel can use, bytes/s: the soft minimum of the memory's and of what the core
+/// side carries at this clock.
 [[nodiscard]] double dram_bandwidth(const GpuSpec& spec, const MemState& mem, double core_mhz);
 
 /// Board power with no kernel running, W.
@@ -58,13 +60,13 @@ struct ClockState {
 [[nodiscard]] bool within_limit(const GpuSpec& spec, const KernelCoefficients& kernel,
                                 const OperatingPoint& point, double limit_w);
 
-/// One launch of a kernel that the power limit slows down, at the highest core clock
-/// within the limit, or the lowest clock of the GPU. Requests above it all end here.
+/// One launch of a kernel that the power limit slows down: at the highest core clock within the
+/// limit, or at the lowest clock of the GPU. Requests for any higher clock end here.
 [[nodiscard]] OperatingPoint regulated_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                                              const MemState& mem, double limit_w);
 
-/// One launch at `state` or, where the board would draw more than `limit_w`
-/// allows, at the highest core clock below it where it does not.
+/// One launch at `state` or, where the board would draw more there than `limit_w` allows, at the
+/// regulated point.
 /// @param limit_w  board power limit; power settles at the spec's regulated_frac of it
 [[nodiscard]] OperatingPoint limited_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                                            const MemState& mem, const ClockState& state,

@@ -11,7 +11,7 @@ namespace rubato {
 namespace {
 
 constexpr std::size_t longest_name =
-    4096;  // of what is looked at; names of real kernels are shorter
+    4096;  // characters looked at; names of real kernels are shorter
 
 struct NameRule {
   std::string_view part;
@@ -20,9 +20,10 @@ struct NameRule {
 
 using enum ArithmeticUnit;
 
-// The first part found in a name decides, so types come before shapes of instructions: s is fp32
-// accumulation, h fp16, d fp64; 884 is Volta's tensor instruction, 1688 Turing's for fp16 and
-// Ampere's for tf32, 16816 Ampere's for 16 bits. Names of cuBLAS, cuDNN and CUTLASS.
+// Parts of names of cuBLAS, cuDNN and CUTLASS. The first part found in a name decides, so types
+// come before shapes of instructions. Before a shape, s is fp32 accumulation, h fp16, d fp64. Of
+// the shapes 884 is Volta's tensor instruction, 1688 Turing's for fp16 and Ampere's for tf32, 16816
+// Ampere's for 16 bits.
 constexpr std::array name_rules{
     NameRule{"e4m3", {Dtype::fp8, tensor}},       NameRule{"e5m2", {Dtype::fp8, tensor}},
     NameRule{"fp8", {Dtype::fp8, tensor}},        NameRule{"_ffma_", {Dtype::fp32, cuda}},

@@ -1,5 +1,6 @@
 #pragma once
-// What a kernel can have done at most: the type it computes in, on which units, and their rate.
+// What a kernel can have done at most (roofline): the type it computes in, on which units, and the
+// peak rate of these.
 
 #include "models/gpu/spec.hpp"
 #include "traces/trace.hpp"
@@ -18,16 +19,18 @@ struct Arithmetic {
   friend bool operator==(const Arithmetic&, const Arithmetic&) = default;
 };
 
-/// From the name where it tells ("ampere_sgemm", "_ffma_", "s16816", "tf32", "e4m3" ...), else from
-/// the recorded type. Classes other than matrix products and attention run on CUDA cores, in fp32.
+/// Of matrix products and attention: from the name where it tells ("ampere_sgemm", "_ffma_",
+/// "s16816", "tf32", "e4m3" ...), else from the recorded type. Kernels of unknown class: the
+/// recorded type, on either unit. All others run on CUDA cores in fp32, or in fp64 if recorded so.
 [[nodiscard]] Arithmetic arithmetic_of(const Kernel& kernel);
 
-/// FLOP per core cycle that a kernel's arithmetic cannot exceed, > 0. Where the spec does not know
-/// the type's rate, that of 16 bits on tensor cores.
+/// FLOP per core cycle that a kernel's arithmetic cannot exceed, > 0. Where the kernel's type is
+/// unknown, the highest rate of any type. Where the spec does not know the type's rate, that of
+/// 16 bits on tensor cores.
 [[nodiscard]] double peak_flop_per_cycle(const GpuSpec& spec, const Kernel& kernel);
 
-/// Memory traffic that no kernel exceeds at a clock, bytes/s: kernels reach 92 % of the data
-/// sheet's bandwidth (docs/add-a-gpu.md), and the spec has what they reach.
+/// Memory traffic that no kernel exceeds at a clock, bytes/s. Kernels reach 92 % of the data
+/// sheet's bandwidth (docs/add-a-gpu.md). The spec has what they reach; the peak is that over 0.92.
 [[nodiscard]] double peak_dram_bytes_per_s(double reached_bytes_per_s);
 
 /// What a copy goes over.

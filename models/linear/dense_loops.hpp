@@ -1,7 +1,7 @@
 #pragma once
 // The loops that least squares of a few hundred parameters spend their time in, compiled once for
-// each instruction set that pays. Each sum has its order, so that all sets give the same bits:
-// docs/decisions/0012-simd.md.
+// each instruction set that pays. Each sum is added up in a fixed order, so that all sets give the
+// same bits: docs/decisions/0012-simd.md.
 
 #include <cstddef>
 #include <span>
@@ -9,17 +9,18 @@
 
 namespace rubato {
 
-/// What rows and columns are padded to, in numbers.
+/// Rows and columns are padded to a multiple of so many numbers.
 inline constexpr std::size_t dense_padding = 16;
-/// Columns that are left out of a square together where all are zero.
+/// Columns in a block. add_square leaves out blocks in which a row is zero.
 inline constexpr std::size_t dense_block = 8;
 
-/// Matrices by columns, or by rows where they are symmetric, `stride` apart: a multiple of
-/// dense_padding.
+/// Matrices lie by columns (by rows is the same where they are symmetric), `stride` numbers apart.
+/// A stride is a multiple of dense_padding.
 struct DenseLoops {
   std::string_view name;  ///< "avx512", "avx2", "baseline"
 
-  /// sum(c, i) += row[c] row[i] for i >= c. Numbers with i < c may change.
+  /// Adds the outer product of a row with itself: sum(c, i) += row[c] row[i] for i >= c. Numbers
+  /// with i < c may change.
   /// @param row     zero outside `blocks`, shape [stride]
   /// @param blocks  blocks of dense_block columns, ascending
   /// @param sum     shape [columns x stride]

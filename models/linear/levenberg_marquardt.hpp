@@ -1,5 +1,6 @@
 #pragma once
-// Damped least squares for problems of some hundred parameters.
+// Nonlinear least squares by the method of Levenberg and Marquardt: Gauss-Newton steps that are
+// damped, for problems of some hundred parameters.
 
 #include <functional>
 
@@ -13,7 +14,7 @@ struct LeastSquaresProblem {
   std::function<Eigen::MatrixXd(const Eigen::VectorXd&, const Eigen::VectorXd& residuals)> jacobian;
 };
 
-/// The step of least squares at one point; the more damped, the shorter.
+/// The Gauss-Newton step at one point, damped; the more damping, the shorter.
 using DampedStep = std::function<Eigen::VectorXd(double damping)>;
 
 /// A sum of squares whose normal equations are solved in a way of their own.
@@ -26,13 +27,14 @@ struct DampedProblem {
 [[nodiscard]] Eigen::VectorXd added_to_diagonal(const Eigen::VectorXd& diagonal, double damping);
 
 /// @param max_step  bound of each component of a step
-/// @return the best point found; ends after `iterations`, or when a step gains less than 1e-5
+/// @return the best point found. Ends after `iterations`, or when a step lowers the sum of squares
+///         by less than 1e-5 of it
 /// Source: D. W. Marquardt, J. SIAM 11(2), 1963, with scaling by the diagonal.
 [[nodiscard]] Eigen::VectorXd levenberg_marquardt(const DampedProblem& problem,
                                                   Eigen::VectorXd start, int iterations,
                                                   double max_step);
 
-/// As above, with normal equations made of a dense matrix of slopes.
+/// As above, with normal equations made of a dense Jacobian.
 [[nodiscard]] Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem,
                                                   Eigen::VectorXd start, int iterations,
                                                   double max_step);

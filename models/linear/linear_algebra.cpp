@@ -19,7 +19,7 @@ using Eigen::VectorXd;
 
 namespace {
 
-// Rows that are added up before their sum is added to that of the chunks before.
+// Rows in a chunk: they are added up among themselves, then to the sum of the chunks before.
 Eigen::Index rows_of_chunk(Eigen::Index rows) {
   constexpr Eigen::Index most = 504, multiple = 8;
   const Eigen::Index chunks = std::max<Eigen::Index>(1, (rows + most - 1) / most);
@@ -30,7 +30,8 @@ std::size_t padded(Eigen::Index numbers) {
   return (static_cast<std::size_t>(numbers) + dense_padding - 1) / dense_padding * dense_padding;
 }
 
-// Some rows of a matrix, each beside itself, with what of them is not zero.
+// Some rows of a matrix, each one's numbers side by side, with the blocks of each that are not
+// zero.
 class RowChunk {
  public:
   RowChunk(Eigen::Index rows, Eigen::Index columns)
@@ -77,14 +78,15 @@ class RowChunk {
   std::vector<std::size_t> blocks_;  // of one row
 };
 
-// L D L^T of a symmetric matrix whose rows and columns are sorted by its diagonal: what Eigen's
-// LDLT makes, to the last bit. It takes column after column and reads all before each; here a panel
-// of columns is taken from all that follow while it is in the cache. An element's sum is broken
-// where Eigen's product breaks it: not in the first columns, then at every panel.
+// L D L^T of a symmetric matrix whose rows and columns are sorted by its diagonal (pivots): what
+// Eigen's LDLT makes, to the last bit. Eigen goes column by column and reads all columns before
+// each one. Here a panel of columns is subtracted from all that follow while it is in the cache.
+// Each element's sum is split where Eigen's product splits it: not at all in the first columns,
+// later at every panel.
 class SymmetricFactor {
  public:
-  static constexpr Eigen::Index least_size = 64;   // smaller ones have no panels that pay
-  static constexpr Eigen::Index most_size = 3968;  // Eigen's product breaks larger ones elsewhere
+  static constexpr Eigen::Index least_size = 64;   // below, panels do not pay
+  static constexpr Eigen::Index most_size = 3968;  // above, Eigen's product splits sums elsewhere
 
   explicit SymmetricFactor(const DenseView& a)
       : size_(a.rows()),
@@ -123,13 +125,14 @@ class SymmetricFactor {
  private:
   static constexpr Eigen::Index panel = 16;
   static constexpr Eigen::Index first_columns = 128;
-  static constexpr std::size_t strip = 128;  // rows of a panel that stay in the first cache
+  static constexpr std::size_t strip = 128;  // rows of a panel that stay in the first-level cache
 
   [[nodiscard]] Eigen::Index at(Eigen::Index k) const {
     return order_[static_cast<std::size_t>(k)];
   }
 
-  // The largest number of the diagonal comes first, then that of the rest, each by an exchange.
+  // Pivots: the largest number of the diagonal comes first, then the largest of the rest, and so
+  // on, each by an exchange.
   void sort_and_copy(const DenseView& a) {
     std::iota(order_.begin(), order_.end(), Eigen::Index{0});
     for (Eigen::Index k = 0; k < size_; ++k) {
@@ -144,14 +147,15 @@ class SymmetricFactor {
     }
   }
 
-  // Takes the columns from `begin` on from column k.
+  // Subtracts `count` columns from `begin` on, each times its factor, from column k.
   void subtract(Eigen::Index begin, Eigen::Index count, const double* factors, std::size_t from,
                 std::size_t to, Eigen::Index k) {
     loops_.subtract(lower_.col(begin).data(), stride_, factors, static_cast<std::size_t>(count),
                     from, to, lower_.col(k).data());
   }
 
-  // Sums of its elements are not broken: Eigen takes the last one as a product of two vectors.
+  // Whether sums of the column's elements are not split. The last column with elements below the
+  // diagonal is one: Eigen computes it as a product of two vectors.
   [[nodiscard]] bool is_whole(Eigen::Index k) const { return k < first_columns || k == size_ - 2; }
 
   static std::size_t rows_below(Eigen::Index k) {
@@ -193,8 +197,8 @@ class SymmetricFactor {
   std::size_t stride_;
   std::vector<Eigen::Index> order_;
   MatrixXd lower_;     // L below its diagonal, shape [stride x size]
-  VectorXd diagonal_;  // D; of A where it is not yet known
-  VectorXd of_row_;    // what is still to be taken from it
+  VectorXd diagonal_;  // D; the diagonal of A where D is not yet known
+  VectorXd of_row_;    // what is still to be subtracted from the diagonal
   MatrixXd factors_;   // D L^T of the panel, shape [panel x size]
 };
 

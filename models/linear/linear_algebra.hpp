@@ -1,6 +1,6 @@
 #pragma once
-// Products and decompositions of dense matrices, Eigen's, compiled in one place: every unit that
-// spells one out costs the compiler two to ten seconds.
+// Products and decompositions of dense matrices. They are Eigen's, compiled in one place: every
+// source file that spells one out costs the compiler two to ten seconds.
 
 #include <optional>
 
@@ -14,8 +14,9 @@ using DenseView = Eigen::Ref<const Eigen::MatrixXd>;
 /// a^T b; shapes [n x p] and [n x q] give [p x q].
 [[nodiscard]] Eigen::MatrixXd transposed_product(const DenseView& a, const DenseView& b);
 
-/// a^T a for an `a` of which much is zero, zeros left out: sums in the order of the rows, in even
-/// chunks of at most 504, as transposed_product has them on processors with 32 KB of first cache.
+/// a^T a for an `a` of which much is zero; zeros are left out. Sums run in the order of the rows,
+/// in even chunks of at most 504 rows. So they have the bits of transposed_product on processors
+/// with 32 KB of first-level cache.
 [[nodiscard]] Eigen::MatrixXd sparse_normal(const DenseView& a);
 
 /// a b; shapes [m x n] and [n x q] give [m x q].

@@ -25,10 +25,10 @@ inline constexpr std::size_t link_kinds = 5;
 /// Whether it connects nodes.
 [[nodiscard]] bool between_nodes(LinkKind value) noexcept;
 
-/// One kind of link as collectives reach it.
+/// One kind of link, and the bandwidth that collectives reach on it.
 struct Link {
   LinkKind kind = LinkKind::nvlink;
-  double bus_gbs = 0.0;  ///< per GPU and direction, what large messages reach, GB/s, > 0
+  double bus_gbs = 0.0;  ///< bus bandwidth of large messages per GPU and direction, GB/s, > 0
   std::string source;    ///< where the number comes from
 
   friend bool operator==(const Link&, const Link&) = default;
@@ -47,7 +47,7 @@ struct ClusterSpec {
   std::optional<double> in_switch_gbs;  ///< bus bandwidth of all-reduces summed in the switch
                                         ///< (NVLS) by all GPUs of a node; nothing: it cannot
   double latency_scale =
-      1.0;  ///< of all latencies, > 0: measured over the model's, 1 where unknown
+      1.0;  ///< factor on latencies, > 0: measured over the model's, 1 where unknown
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 

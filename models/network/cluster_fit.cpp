@@ -20,7 +20,8 @@ namespace {
 
 using MessageKey = std::tuple<CollectiveKind, std::uint32_t, std::uint32_t, double>;
 
-// Of the loss by twice a number: as much as a tenth of one message's time adds.
+// Least rise of the loss by which doubling a number shows that messages tell it: as much as an
+// error of 10 % in one message's time adds.
 constexpr double told_rise = 0.4;
 
 // The numbers of a cluster that are fitted.
@@ -36,7 +37,7 @@ class ClusterProblem {
   ClusterProblem(std::span<const ObservedCollective> observed, const NetworkParameters& parameters)
       : observed_(observed), parameters_(parameters) {}
 
-  // Over all messages but one. @param inside_only  those that stay inside a node
+  // Pseudo-Huber loss over all messages but one. @param inside_only  only those inside a node
   [[nodiscard]] double loss(const ClusterSpec& cluster, std::size_t without,
                             bool inside_only) const {
     constexpr double usual_error = 0.1;
@@ -49,7 +50,7 @@ class ClusterProblem {
     return sum;
   }
 
-  // How much worse twice a number fits, however the others are chosen then.
+  // How much the loss rises where a number is doubled and the others are fitted again.
   [[nodiscard]] double rise(const ClusterSpec& cluster, const std::vector<Number>& numbers,
                             Number which) const {
     const std::size_t none = observed_.size();
@@ -60,7 +61,8 @@ class ClusterProblem {
     return loss(fitted(twice, others, none), none, false) - loss(cluster, none, false);
   }
 
-  // What nodes do inside first, from what stays there, then what lies between them, then all.
+  // First the numbers inside nodes, from messages that stay there; then the bandwidth between
+  // nodes; then all together.
   [[nodiscard]] ClusterSpec fitted(const ClusterSpec& frame, const std::vector<Number>& numbers,
                                    std::size_t without) const {
     constexpr double wide = 4.6, near = 0.3;  // of ln: a factor of 100 up and down, and of 1.35
@@ -74,7 +76,8 @@ class ClusterProblem {
   }
 
  private:
-  // Numbers in turn, each where the loss is least on a grid around it that gets finer.
+  // Coordinate descent: one number after the other, each where the loss is least on a grid around
+  // it. The grid gets finer with every round.
   [[nodiscard]] ClusterSpec searched(ClusterSpec cluster, const std::vector<Number>& numbers,
                                      double reach, std::size_t without, bool inside_only) const {
     constexpr int grid = 12, rounds = 40;
@@ -109,14 +112,14 @@ class ClusterProblem {
   const NetworkParameters& parameters_;
 };
 
-// GPUs from one rank of a group to the next, in the mean where they are not even.
+// GPUs from one rank of a group to the next; their mean where the distances differ.
 std::uint32_t stride_of(const CaptureGroup& group) {
   if (group.ranks.size() < 2) return 1;
   const auto [first, last] = std::ranges::minmax(group.ranks);
   return std::max(1U, (last - first) / static_cast<std::uint32_t>(group.ranks.size() - 1));
 }
 
-// What a launch sends: as recorded with it, what is missing there as of its kernel.
+// What a launch sends: as recorded with the launch; what is missing there, as its kernel has it.
 // @param members  ranks that were seen to take part
 std::optional<Collective> message_of(const Capture& capture, std::size_t launch,
                                      std::size_t members) {
@@ -154,7 +157,7 @@ std::vector<ObservedCollective> observed_collectives(std::span<const Capture> ca
     for (const JoinedCollective& one : join_ranks(captures).collectives) {
       const CollectiveMember& member = one.members.front();
       const auto message = message_of(captures[member.capture], member.launch, one.members.size());
-      // Where a rank is missing it may have been the last.
+      // A missing rank may have been the last to arrive.
       if (message && message->group_size == one.members.size()) add(message, one.transfer_ns());
     }
   } else {
@@ -178,8 +181,8 @@ ClusterFit fit_cluster(const ClusterSpec& frame, std::span<const ObservedCollect
   const std::size_t none = observed.size();
   std::vector<Number> numbers{Number::inside, Number::latency};
   if (frame.between) numbers.insert(numbers.begin() + 1, Number::between);
-  // What the messages tell least stays the frame's, one number at a time: without it others may be
-  // told no more. As many numbers as messages would fit whatever was captured.
+  // The number that messages tell least goes back to the frame's, one at a time: others may then be
+  // told better or worse. As many numbers as messages would fit anything.
   ClusterSpec cluster = problem.fitted(frame, numbers, none);
   while (!numbers.empty()) {
     std::vector<double> rises;

@@ -32,7 +32,8 @@ void add_hops(Path& path, const LinkParameters& link, double hops, double waited
   path.simple_s += link.simple_s * std::pow(hops, link.simple_growth);
 }
 
-// Low-latency protocols send a flag with every few bytes; Simple fills a pipeline of large pieces.
+// Low-latency protocols (LL, LL128) send a flag with every few bytes; the Simple protocol fills a
+// pipeline of large pieces.
 CollectiveTime faster_protocol(const Path& path, double bus_s, double slowdown,
                                CollectiveAlgorithm algorithm, double latency_scale) {
   const double low_latency_s = bus_s * std::max(path.low_latency_slowdown, 1.0);
@@ -59,7 +60,8 @@ CollectiveTime pairs_time(const NetworkParameters& p, CollectiveKind kind,
   return faster_protocol(path, bus_s, 1.0, CollectiveAlgorithm::pairs, latency_scale);
 }
 
-// The share of hops' latency that a message waits for: chains hand on the next message meanwhile.
+// The share of hops' latency that one message waits for. Broadcast and reduce are chains, which
+// hand on the next message meanwhile.
 double waited_share(const NetworkParameters& p, CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ? p.chain_share : 1.0;
 }
@@ -74,7 +76,7 @@ CollectiveTime along(const NetworkParameters& p, CollectiveKind kind, const Coll
   return faster_protocol(path, bus_s, slowdown, algorithm, latency_scale);
 }
 
-// Nodes and ranks on each, and what a rank's link reaches where all of a node's GPUs send at once.
+// Which nodes the ranks lie on, and the bus bandwidth of one rank while all GPUs of a node send.
 struct Placement {
   CollectiveGroup group;
   double bus_gbs = 0.0;

@@ -31,23 +31,25 @@ struct CollectiveTime {
   bool low_latency = false;  ///< LL or LL128 rather than the Simple protocol
 };
 
-/// Bytes that each rank sends over its link, as a share of the message, in (0, 2]: nccl-tests' bus
-/// bandwidth over its algorithm bandwidth. 2 (n - 1) / n for all-reduces, (n - 1) / n for
-/// all-gathers, reduce-scatters and all-to-alls, else 1. Source: nccl-tests, doc/PERFORMANCE.md.
+/// Bytes that each rank sends over its link, as a share of the message, in (0, 2]. In the words of
+/// nccl-tests: bus bandwidth over algorithm bandwidth. For n ranks 2 (n - 1) / n of all-reduces,
+/// (n - 1) / n of all-gathers, reduce-scatters and all-to-alls, else 1.
+/// Source: nccl-tests, doc/PERFORMANCE.md.
 [[nodiscard]] double bus_factor(CollectiveKind kind, double ranks);
 
-/// One collective when all its ranks have come.
+/// Time of one collective from the moment all its ranks have arrived.
 /// @param message_bytes  full buffer as in Collective, > 0
-/// @param bus_gbs        bus bandwidth large messages reach, GB/s, > 0
-/// @param latency_scale  of all latencies (ClusterSpec)
+/// @param bus_gbs        bus bandwidth that large messages reach, GB/s, > 0
+/// @param latency_scale  factor on hop and launch latencies (ClusterSpec), > 0; simple_s takes its
+///                       square root
 [[nodiscard]] CollectiveTime collective_time(const NetworkParameters& parameters,
                                              CollectiveKind kind, const CollectiveGroup& group,
                                              double message_bytes, double bus_gbs,
                                              double latency_scale = 1.0);
 
-/// The same on a cluster. Ranks are `stride` GPUs apart: 1 for neighbours, the tensor-parallel
-/// degree for data parallelism beside it; the GPUs in between run the same collective at the same
-/// time.
+/// The same on a cluster. Ranks are `stride` GPUs apart: 1 for neighbours; the tensor-parallel
+/// degree for data parallelism beside tensor parallelism. The GPUs in between run the same
+/// collective at the same time.
 /// @throws UsageError if the cluster has too few GPUs
 [[nodiscard]] CollectiveTime collective_time(const ClusterSpec& cluster,
                                              const Collective& collective,

@@ -10,9 +10,11 @@
 
 namespace rubato {
 
-/// One kind of link. A path of h hops takes, in the low-latency protocols (LL, LL128),
-/// h hop_s + b low_latency_slowdown h^low_latency_growth, with b the time at full bus bandwidth;
-/// in the Simple protocol h hop_s + simple_s h^simple_growth + b.
+/// One kind of link. A path of h hops takes
+///   h hop_s + b max(low_latency_slowdown h^low_latency_growth, 1)  in the low-latency protocols
+///   h hop_s + simple_s h^simple_growth + b                         in the Simple protocol,
+/// where b is the time at full bus bandwidth. Low-latency protocols are LL and LL128. On a path
+/// over two kinds of links the terms with h of both are added.
 struct LinkParameters {
   double hop_s = 0.0;                 ///< > 0
   double low_latency_slowdown = 0.0;  ///< > 0
@@ -24,12 +26,13 @@ struct LinkParameters {
   friend bool operator==(const LinkParameters&, const LinkParameters&) = default;
 };
 
+/// The constants of all links.
 struct NetworkParameters {
-  double launch_s = 0.0;       ///< of any collective, > 0
-  double tree_slowdown = 1.0;  ///< of the tree algorithm's bus bandwidth, over the ring's
-  double chain_share = 1.0;    ///< hops of broadcast and reduce that one message waits for
-  double peer_slowdown = 1.0;  ///< of messages between peers in small pieces
-  double peer_simple_s = 0.0;  ///< of messages between peers in large pieces, > 0
+  double launch_s = 0.0;       ///< time any collective takes to begin, > 0
+  double tree_slowdown = 1.0;  ///< factor on b for the tree algorithm in the Simple protocol, > 0
+  double chain_share = 1.0;    ///< share of hop_s that a message of a broadcast or reduce waits for
+  double peer_slowdown = 1.0;  ///< factor on b, at least 1, between peers in low-latency protocols
+  double peer_simple_s = 0.0;  ///< time added between peers in the Simple protocol, > 0
   std::array<LinkParameters, link_kinds> links;
   std::string source;
 

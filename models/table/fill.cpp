@@ -28,7 +28,7 @@ struct Extremes {
   }
 };
 
-// What no clock among some goes beyond.
+// Bounds over some clocks: the least and the most of what each offers.
 struct ClockBounds {
   Extremes s_per_cycle, s_per_byte, idle_w, squared_voltage;
 
@@ -46,7 +46,8 @@ struct ClockBounds {
   }
 };
 
-// Whether no cell of the kernel can be anything but positive and finite. If false, look.
+// Whether bounds alone show that all cells of the kernel are positive and finite. If false, the
+// cells must be looked at.
 bool surely_sound(const ClockBounds& bounds, const Launch& kernel) {
   constexpr double far_from_overflow = 1e300;
   const double most_s = std::max(kernel.core_cycles * bounds.s_per_cycle.most,
@@ -60,9 +61,10 @@ bool surely_sound(const ClockBounds& bounds, const Launch& kernel) {
          most_s < far_from_overflow && most_j < far_from_overflow;
 }
 
-// Whether no cell of the kernel can be over the power limit. If false, look.
+// Whether bounds alone show that no cell of the kernel is over the power limit. If false, the cells
+// must be looked at.
 bool surely_within_limit(const ClockBounds& bounds, const Launch& kernel) {
-  constexpr double rounding = 1.0 + 1e-9;  // far more than cells deviate from the formulas
+  constexpr double rounding = 1.0 + 1e-9;  // far more than rounding moves a cell
   const double least_s = std::max(kernel.core_cycles * bounds.s_per_cycle.least,
                                   kernel.dram_bytes * bounds.s_per_byte.least) +
                          kernel.fixed_s;
@@ -104,7 +106,7 @@ class GridClocks {
       run.end = i + 1;
       if (clocks_.core_mhz[i] > clocks_.core_mhz[run.fastest]) run.fastest = i;
     }
-    for (const Run& run : runs_)  // in order: each may write where the next one begins
+    for (const Run& run : runs_)  // in order: each may write beyond its end, into the next one
       loops.states(spec, run.memory, clocks_, run.begin, run.end);
     for (Run& run : runs_) {
       for (std::size_t i = run.begin; i < run.end; ++i) run.bounds.take(clocks_, i);
@@ -141,8 +143,8 @@ class Filler {
 
   /// Whether all cells are known to be positive and finite.
   [[nodiscard]] bool fill(double* time_s, double* energy_j) const {
-    // Fewer cells take less time than waking another thread; more than `most` leave the caches
-    // before the power limit is applied.
+    // Fewer cells than `worth_a_thread` take less time than waking another thread. More than `most`
+    // have left the caches when the power limit is applied.
     constexpr std::size_t worth_a_thread = 4096, most = std::size_t{1} << 15;
     const std::size_t kernels = bound_.kernels.size();
     if (kernels == 0) return true;
@@ -186,7 +188,7 @@ class Filler {
         }
       }
     }
-    // All at once, since a search for one clock uses few of the lanes.
+    // All searches at once: one alone would use few of the lanes.
     std::vector<OperatingPoint> points(launches.size());
     loops_.regulate(bound_.spec, launches, points.data());
     for (std::size_t i = 0; i < points.size(); ++i) {

@@ -89,7 +89,7 @@ bool GpuModel::bind(const Kernel& kernel, std::optional<ClockPair> captured) {
   return true;
 }
 
-// All of its cells are known.
+// A kernel all of whose cells were measured.
 void GpuModel::bind_measured() {
   coefficients_.emplace_back();
   sources_.push_back(CoefficientSource::measured);

@@ -18,9 +18,10 @@
 
 namespace rubato {
 
-/// How the coefficients of a kernel came about: measured (this kernel at these shapes), anchored
-/// (captured time, modelled split), scaled (this kernel, measured at other shapes), derived (work
-/// figures and class), guessed (class without a fit, or captured on another GPU).
+/// What the coefficients of a kernel rest on. measured: this kernel at these shapes. anchored: its
+/// captured time, the split modelled. scaled: this kernel, measured at other shapes. derived: its
+/// work (FLOPs, bytes) and the fit of its class. guessed: a class without a fit, a spec without
+/// one, or a time captured on another GPU.
 enum class CoefficientSource { measured, anchored, scaled, derived, guessed };
 
 inline constexpr std::size_t coefficient_sources = 5;
@@ -36,12 +37,12 @@ struct FoundCoefficients {
   CoefficientSource source;
 };
 
-/// A calibrated kernel's by name, else from the class, else from peak rates. Nothing
-/// if the work figures its class needs are missing.
+/// Coefficients of the calibrated kernel of that name, else from the class, else from peak rates.
+/// Nothing if the work (FLOPs, DRAM bytes) that its class needs is missing.
 [[nodiscard]] std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec,
                                                                  const Kernel& kernel);
 
-/// Whether the measured times of a trace are this GPU's: nothing says they are another chip's.
+/// Whether the measured times of a trace count as this GPU's: no device name says another chip.
 [[nodiscard]] bool captured_here(const GpuSpec& spec, const Trace& trace);
 
 /// The limit that was asked for, else the spec's. @throws UsageError if it is outside the spec's
@@ -52,11 +53,11 @@ struct FoundCoefficients {
 /// Kernels that were captured on this GPU return their captured time at the captured clocks.
 class GpuModel {
  public:
-  /// @param power_limit_w  replaces the spec's power limit
-  /// @throws DataError if a kernel has neither calibrated coefficients nor the work
-  ///         figures its class needs, UsageError if the limit is outside the spec's range
-  /// @param measured       cells that are returned as they are, else nothing. A kernel with all its
-  ///                       cells needs no coefficients, and has none
+  /// @param power_limit_w  W, replaces the spec's power limit
+  /// @param measured       cells that evaluate() returns as they are. A kernel all of whose cells
+  ///                       were measured needs no coefficients, and has none
+  /// @throws DataError if a kernel has neither calibrated coefficients nor the work (FLOPs, DRAM
+  ///         bytes) that its class needs, UsageError if the limit is outside the spec's range
   GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w = {},
            std::shared_ptr<const MeasuredCells> measured = {});
 
@@ -64,7 +65,7 @@ class GpuModel {
   [[nodiscard]] double power_limit_w() const noexcept { return power_limit_w_; }
   [[nodiscard]] std::size_t kernels() const noexcept { return coefficients_.size(); }
   [[nodiscard]] CoefficientSource source(KernelId kernel) const { return sources_[index(kernel)]; }
-  /// Its measured cells, nothing if all of it is modelled.
+  /// Its measured cells; null if all of it is modelled.
   [[nodiscard]] const MeasuredCells* measured() const noexcept { return measured_.get(); }
   [[nodiscard]] const KernelCoefficients& coefficients(KernelId kernel) const {
     return coefficients_[index(kernel)];
@@ -73,13 +74,14 @@ class GpuModel {
     return coefficients_;
   }
 
-  /// Where the coefficients of a kernel return its captured time; nothing: it was not captured
-  /// here.
+  /// The point at which the coefficients of a kernel return its captured time. Nothing: it was not
+  /// captured on this GPU.
   [[nodiscard]] const std::optional<CapturePoint>& anchor(KernelId kernel) const {
     return anchors_[index(kernel)];
   }
 
-  /// Whether a kernel has work that would need more than the GPU's peaks in the captured time.
+  /// Whether a kernel's work was not used, since to do it in the captured time takes more than the
+  /// GPU's peaks.
   [[nodiscard]] bool work_dropped(KernelId kernel) const { return work_dropped_[index(kernel)]; }
 
   /// The same GPU with other coefficients. @param coefficients  shape [kernels]

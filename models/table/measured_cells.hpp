@@ -1,6 +1,6 @@
 #pragma once
-// Times and energies that were measured, kernel by clock. A GpuModel that has them returns them
-// where it would return what its formulas say.
+// Times and energies that were measured, kernel by clock. A GpuModel that has such cells returns
+// them in place of what its formulas say.
 
 #include <cstddef>
 #include <map>
@@ -13,6 +13,7 @@
 
 namespace rubato {
 
+/// A table of cells, shape [kernels x clocks], of which some may be missing.
 class MeasuredCells {
  public:
   /// @param clocks  distinct
@@ -20,11 +21,11 @@ class MeasuredCells {
 
   void set(KernelId kernel, const ClockPair& clock, const OperatingPoint& point);
 
-  /// Nothing where it was not measured. Valid while this lives.
+  /// Null where the kernel was not measured at that clock. Valid while this object lives.
   [[nodiscard]] const OperatingPoint* find(KernelId kernel, const ClockPair& clock) const;
 
-  /// Cells of all kernels at a clock, shape [kernels], time 0 where it was not measured; empty at
-  /// a clock that is none of `clocks`. Valid while this lives.
+  /// Cells of all kernels at a clock, shape [kernels]; time 0: not measured. Empty at a clock that
+  /// is none of `clocks`. Valid while this object lives.
   [[nodiscard]] std::span<const OperatingPoint> at(const ClockPair& clock) const;
 
   [[nodiscard]] std::span<const ClockPair> clocks() const noexcept { return clocks_; }

@@ -27,7 +27,8 @@ class ProfileTable {
   ProfileTable(std::size_t rows, std::size_t clocks, std::vector<double> time_s,
                std::vector<double> energy_j);
 
-  /// Takes over what fill_costs wrote and looked at, shape [2 x rows x clocks]: times, energies.
+  /// Shares numbers that fill_costs wrote and checked, shape [2 x rows x clocks]: first all times,
+  /// then all energies.
   /// @throws DataError if there are no rows or clocks
   ProfileTable(std::size_t rows, std::size_t clocks,
                const std::shared_ptr<const double[]>& numbers);
@@ -59,8 +60,8 @@ class ProfileTable {
 void expect_sound_costs(std::span<const double> time_s, std::span<const double> energy_j,
                         std::size_t clocks);
 
-/// Memory for `count` numbers, not yet written to: large tables come in large pages where the
-/// system has them, so that whoever writes first does not wait for each 4 KiB.
+/// Memory for `count` numbers, not yet written to. Large tables come in large pages (2 MiB) where
+/// the system has them, so that the first write does not wait for every page of 4 KiB.
 [[nodiscard]] std::shared_ptr<double[]> unset_numbers(std::size_t count);
 
 }  // namespace rubato

@@ -32,7 +32,8 @@ struct Divided {
   Sweep fitted, beyond;
 };
 
-// A fifth of the points, all of the clocks at one end, apart.
+// Divides a sweep: the clocks at one end that hold a fifth of the points, and the rest. Kernels
+// with fewer than two points in the rest are left out of both.
 Divided without_end(const GpuSpec& spec, const Sweep& sweep, End end) {
   constexpr std::size_t part = 5;
   std::vector<double> clocks;
@@ -85,7 +86,7 @@ void learn_end(const GpuSpec& frame, const Sweep& sweep, const ModelErrors& erro
     if (!(beyond > 0.0)) continue;
     tested = std::max(tested, beyond);
     if (const auto error = point.time_error()) time.push_back({beyond, -std::log1p(*error)});
-    // Of sweeps without times power stands for energy.
+    // In sweeps without times power stands for energy.
     const auto energy_error = point.energy_error() ? point.energy_error() : point.power_error();
     if (energy_error) energy.push_back({beyond, -std::log1p(*energy_error)});
   }
@@ -98,9 +99,9 @@ void learn_end(const GpuSpec& frame, const Sweep& sweep, const ModelErrors& erro
   if (tested > 0.0) spec.fit_errors[tested_key(end)] = tested;
 }
 
-// What nine in ten errors beyond the fitted clocks of twelve shipped specs stay below, every GPU
-// counted alike: of a GPU that was not among them it held 87 to 89 % (docs/gpus.md, "Beyond the
-// fitted clocks").
+// Growth with which nine in ten errors beyond the fitted clocks of twelve shipped specs stay below
+// the line of growth_of, every GPU counted alike. Of a GPU that was left out of the twelve, 87 to
+// 89 % of errors did (docs/gpus.md, "Beyond the fitted clocks").
 RelativeErrors typical_growth(End end) {
   return end == End::below ? RelativeErrors{16.0, 13.0} : RelativeErrors{3.2, 24.0};
 }

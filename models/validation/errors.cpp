@@ -50,8 +50,8 @@ Split split(const Sweep& sweep, IsHeldOut&& held_out) {
   return out;
 }
 
-// Predictions of all held-out points of kernels that the spec has, with `draws` by its ensemble
-// too.
+// Adds predictions of all held-out points of kernels that the spec has; with `draws` also those of
+// its ensemble.
 void test(const GpuSpec& spec, const Sweep& held_out, bool draws,
           std::vector<ValidatedPoint>& results) {
   std::vector<GpuSpec> members;
@@ -86,7 +86,7 @@ GpuSpec with_only(GpuSpec spec, const Sweep& seen, const ValidationOptions& opti
   return spec;
 }
 
-// Kernels from a few of their points, tested on the rest.
+// Fits kernels to a few of their points and tests them on the rest.
 void test_few_points(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
                      std::vector<ValidatedPoint>& results) {
   std::vector<std::vector<std::size_t>> chosen;
@@ -130,8 +130,8 @@ void test_folds(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions
   }
 }
 
-// Fold of every point: its range of the core clocks, all with as many points as can be; points of
-// one clock are in one.
+// Fold of every point: the range of core clocks that it lies in. Ranges hold equally many points,
+// as far as points of one clock, which stay together, allow.
 std::vector<std::vector<std::size_t>> clock_ranges(const GpuSpec& spec, const Sweep& sweep,
                                                    std::size_t ranges) {
   const auto mhz_of = [&](const SweepPoint& point) {

@@ -1,5 +1,5 @@
 #pragma once
-// How far a model is from measurements it was not fitted to.
+// Validation: how far a model is from measurements that were held out of its fit.
 
 #include <cstddef>
 #include <optional>
@@ -16,14 +16,14 @@ namespace rubato {
 enum class Holdout {
   known,       ///< none of the sweep: kernels of the spec, found by name
   few_points,  ///< some points of each kernel; the GPU's parameters come from the spec
-  folds,       ///< all points but those of one fold; everything is fitted anew
-  clocks,      ///< the points outside one range of core clocks; everything is fitted anew
-  kernels,     ///< GPU: all other kernels; kernel: some of its points
-  power_caps,  ///< the points under the largest cap
+  folds,       ///< k-fold cross-validation: all points but those of one fold, chosen at random
+  clocks,      ///< the same, but a fold is a range of core clocks
+  kernels,     ///< the GPU: all other kernels; a kernel: some of its own points
+  power_caps,  ///< the points under the largest power cap
 };
 [[nodiscard]] std::string_view name_of(Holdout value) noexcept;
 
-/// Of a 90 % interval.
+/// Ends of a 90 % interval.
 struct IntervalEnds {
   double low = 0.0, high = 0.0;
 };
@@ -34,30 +34,32 @@ struct ValidatedPoint {
   SweepPoint measured;
   OperatingPoint predicted;
   std::vector<Cost> drawn = {};  ///< by the members of the fit's ensemble, where asked for
-  std::optional<IntervalEnds> time_90_s = {}, energy_90_j = {};  ///< where they were asked for
+  std::optional<IntervalEnds> time_90_s = {}, energy_90_j = {};  ///< 90 % intervals, if asked for
 
   [[nodiscard]] std::optional<double> time_error() const;  ///< predicted over measured - 1
   [[nodiscard]] std::optional<double> power_error() const;
   [[nodiscard]] std::optional<double> energy_error() const;
-  [[nodiscard]] std::optional<double> measured_j() const;
-  /// The interval holds what was measured; nothing where either is missing.
+  [[nodiscard]] std::optional<double> measured_j() const;  ///< measured time x power
+  /// Whether the interval holds what was measured; nothing where either is missing.
   [[nodiscard]] std::optional<bool> time_inside() const;
   [[nodiscard]] std::optional<bool> energy_inside() const;
 };
 
 struct ValidationOptions {
   Holdout holdout = Holdout::few_points;
-  std::size_t points = 5;  ///< per kernel, for few_points and kernels
-  std::size_t folds = 5;   ///< for folds, ranges of clocks and groups of kernels
+  std::size_t points = 5;  ///< points of each kernel that a fit sees, for few_points and kernels
+  std::size_t folds = 5;   ///< number of folds, of ranges of clocks, of groups of kernels
   SweepFitOptions fit = {};
   bool draws = false;  ///< fill ValidatedPoint::drawn
 };
 
-/// The GPU is fitted without the points it is tested on: the spec is a frame and no more.
+/// Whether the GPU itself is fitted without the points it is tested on. Its spec is then but a
+/// frame: names, clocks and constants.
 [[nodiscard]] bool fits_gpu(Holdout holdout) noexcept;
 
-/// @return the points that were held out, in the order of the sweep; once the user asked to stop,
-///         those that were tested before
+/// Fits as `options` say, and predicts what was held out.
+/// @return the points that were held out, fold after fold, within each in the order of the sweep.
+///         If the user asked to stop: those that were tested before
 /// @throws UsageError if the sweep has no kernel, cap or point to hold out
 [[nodiscard]] std::vector<ValidatedPoint> validate(const GpuSpec& spec, const Sweep& sweep,
                                                    const ValidationOptions& options,
@@ -66,8 +68,8 @@ struct ValidationOptions {
 /// Absolute errors in %.
 struct ErrorQuantiles {
   std::size_t count = 0;
-  double mean = 0.0, p50 = 0.0, p90 = 0.0, worst = 0.0;
-  std::optional<double> inside_pct = {};  ///< of points with an interval, those that it holds
+  double mean = 0.0, p50 = 0.0, p90 = 0.0, worst = 0.0;  ///< p50: median, p90: 90th percentile
+  std::optional<double> inside_pct = {};                 ///< share of intervals that hold, %
 };
 
 /// @param errors  relative, of either sign; empty gives zeros
@@ -80,17 +82,20 @@ struct ErrorSummary {
 };
 [[nodiscard]] ErrorSummary summarise(std::string group, std::span<const ValidatedPoint> points);
 
-/// All points; by memory state and third of the core clock range; at the power
-/// limit or not; by kernel, the worst energy first.
+/// Summaries of all points; by memory state and third of the core clock range; at the power limit
+/// or not; by kernel, those with the largest mean errors of energy and power together first.
 [[nodiscard]] std::vector<ErrorSummary> summaries(const GpuSpec& spec,
                                                   std::span<const ValidatedPoint> points);
 
-/// Group of each of so many kernels, 0 to groups - 1 (at most one per kernel), as even as can be,
-/// always the same. @throws UsageError for fewer than two kernels
+/// Divides kernels at random into groups of even size, the same in every run.
+/// @param groups  at most one per kernel are made
+/// @return the group of each kernel, from 0 on
+/// @throws UsageError for fewer than two kernels or groups
 [[nodiscard]] std::vector<std::size_t> kernel_groups(std::size_t kernels, std::size_t groups);
 
-/// The `count` points of a kernel that say most about it when nothing else was
-/// measured: corners of the clocks and power limits first.
+/// `count` points of a kernel that say most about it when nothing else was measured. Farthest-point
+/// sampling: the first is the highest clocks and power limit; each further one lies farthest from
+/// those chosen, so corners come early.
 [[nodiscard]] std::vector<std::size_t> spread_points(const GpuSpec& spec, const SweepKernel& kernel,
                                                      std::size_t count);
 

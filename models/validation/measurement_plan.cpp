@@ -23,15 +23,15 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-// What is known of a kernel, what the changes in question hang on, and what each clock would add.
+// What is known of a kernel, what the changes in question depend on, and what each clock would add.
 struct KernelDesign {
-  MatrixXd precision;            ///< of the coefficients' logarithms
-  MatrixXd moment;               ///< mean square of the changes' slopes
-  std::vector<MatrixXd> gained;  ///< shape [clocks], precision a measurement adds
+  MatrixXd precision;            ///< inverse covariance of the coefficients' logarithms
+  MatrixXd moment;               ///< mean outer square of the changes' slopes by these
+  std::vector<MatrixXd> gained;  ///< shape [clocks], precision (information) a measurement adds
 };
 
-// Coefficients were measured to about the error of the spec's cells, or derived
-// or guessed; the last three hardly ever move.
+// Prior precision of a kernel's coefficients: measured ones are known to about the error of the
+// spec's cells, derived or guessed ones less well. The last three hardly ever move.
 MatrixXd prior_precision(const GpuModel& model, const Kernel& kernel, KernelId id) {
   const double work = std::max(coefficient_error(model.spec(), kernel, model.source(id)),
                                cell_errors(model.spec()).energy);
@@ -40,8 +40,8 @@ MatrixXd prior_precision(const GpuModel& model, const Kernel& kernel, KernelId i
   return sigma.cwiseInverse().cwiseAbs2().asDiagonal();
 }
 
-// How the change of time and of energy from the usual clock moves with the coefficients, as a
-// share of `whole`. Columns: time, energy.
+// Slope of the change of time and of energy, from the usual clock to the planned one, by the
+// coefficients' logarithms, as a share of `whole`. Columns: time, energy.
 MatrixXd change_slope(const GpuModel& model, const KernelCoefficients& kernel,
                       const ClockPair& planned, const ClockPair& usual, const Cost& whole) {
   constexpr double difference = 1e-5;
@@ -64,8 +64,9 @@ MatrixXd change_slope(const GpuModel& model, const KernelCoefficients& kernel,
   return slope;
 }
 
-// Of the plan's clock and, as much, of all clocks that may be measured: where the plan is the
-// default, or changes with what is measured, its own change alone would say nothing.
+// Mean square of the slopes: half for the plan's clock, half for all clocks that may be measured.
+// Where the plan is the default, or will change with what is measured, its own change alone would
+// say nothing.
 MatrixXd moment_of_changes(const GpuModel& model, const KernelCoefficients& kernel,
                            const ClockPair& planned, const ClockPair& usual,
                            std::span<const ClockPair> others, const Cost& whole) {
@@ -83,13 +84,13 @@ double variance(const KernelDesign& kernel, const MatrixXd& precision) {
   return solve_symmetric(precision, kernel.moment).trace();
 }
 
-// What a clock comes to; fitted boost clocks are off by rounding.
+// The clock in effect, kHz, rounded: fitted boost clocks differ by rounding errors.
 std::pair<MemStateId, std::int64_t> effect_of(const GpuSpec& spec, const ClockPair& clock) {
   constexpr double khz = 1e3;
   return {clock.mem, std::llround(khz * effective_core_mhz(spec, clock))};
 }
 
-// Clocks between those the fit rests on, one request for each clock in effect; all, if none is.
+// Clocks within the fitted range, one request for each clock in effect; all clocks if none is.
 std::vector<ClockId> candidates(const GpuSpec& spec, const ClockGrid& grid) {
   std::vector<ClockId> inside;
   std::vector<std::pair<MemStateId, std::int64_t>> seen;
@@ -112,7 +113,7 @@ std::vector<ClockId> candidates(const GpuSpec& spec, const ClockGrid& grid) {
   return inside;
 }
 
-// Position among `ids` of what comes to the default clocks, unless it was measured.
+// Position among `ids` of the clock in effect at the default clocks; nothing if it was measured.
 std::optional<std::size_t> unmeasured_default(const GpuSpec& spec, const ClockGrid& grid,
                                               const std::vector<ClockId>& ids,
                                               const Sweep* measured) {
@@ -129,8 +130,9 @@ std::optional<std::size_t> unmeasured_default(const GpuSpec& spec, const ClockGr
   return std::nullopt;
 }
 
-// One axis at a time tells core and memory apart whatever the kernels are like: after the default
-// clocks others of its memory clock, then the highest of another memory clock, then any.
+// Which clocks a step may choose. Changing one axis at a time tells core and memory apart whatever
+// the kernels are like: after the default clocks (step 0) others of the same memory clock, then the
+// highest of another memory clock, then any.
 std::vector<bool> axis_clocks(const GpuSpec& spec, const std::vector<ClockPair>& clocks,
                               std::size_t usual, std::size_t step) {
   const auto mem_mhz = [&](const ClockPair& clock) {
@@ -160,7 +162,7 @@ Cost default_cost(const GpuModel& model, const PlannedKernels& plan, const Clock
   return whole;
 }
 
-// Of the saving, with one more measurement of every kernel at a clock, if one is given.
+// Variance of the changes, with one more measurement of every kernel at `clock`, if one is given.
 double variance_of_saving(const std::vector<KernelDesign>& designs,
                           const std::optional<std::size_t>& clock) {
   double sum = 0.0;
@@ -232,7 +234,7 @@ MeasurementPlan suggest_measurements(const GpuModel& model, const Trace& trace,
     parallel_for(clocks.size(), [&](std::size_t c) {
       if (!chosen[c] && open[c]) after[c] = variance_of_saving(designs, c);
     });
-    // The end that all changes share comes first.
+    // The default clocks come first: all changes are against them.
     const auto best =
         step == 0 && usual_first
             ? *usual_first

@@ -57,7 +57,7 @@ std::vector<Group> groups_of(const GpuSpec& spec, const Sweep& sweep,
   return groups;
 }
 
-// What a model says of the kernels of a group, added to what it says of others.
+// Adds what a model says of the kernels of a group to what it says of other groups.
 void test_on(const Group& group, const CellModel& model, const Sweep& sweep, ComparedModel& out) {
   const ModelFit& fit = model.fit();
   const bool first = out.fit.most_points == 0;
@@ -77,7 +77,7 @@ void test_on(const Group& group, const CellModel& model, const Sweep& sweep, Com
   }
 }
 
-// Kernels of which something can be held out.
+// The part of a sweep that can be compared: kernels of which points can be held out.
 Sweep testable(const GpuSpec& spec, const Sweep& sweep, std::size_t points,
                std::vector<std::string>& notes) {
   Sweep out = one_setting(sweep, spec);

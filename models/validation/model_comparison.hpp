@@ -1,6 +1,6 @@
 #pragma once
-// Several models on one sweep: each is fitted to the same few points of every kernel, and says what
-// all other points are.
+// Several models on one sweep: each is fitted to the same few points of every kernel, and predicts
+// all others.
 
 #include <cstddef>
 #include <optional>
@@ -17,7 +17,7 @@ namespace rubato {
 /// A model to compare: one that is fitted, or a table.
 struct ModelChoice {
   std::string name;
-  const CellModelKind* kind = nullptr;  ///< nothing: `table`
+  const CellModelKind* kind = nullptr;  ///< null: `table`
   std::optional<Sweep> table = {};
 };
 
@@ -33,16 +33,16 @@ struct ComparedModel {
   std::string name;
   ModelFit fit;
   std::vector<ValidatedPoint> held_out;            ///< points it has not seen
-  std::vector<std::vector<OperatingPoint>> cells;  ///< of all points of ModelComparison::sweep
+  std::vector<std::vector<OperatingPoint>> cells;  ///< by kernel and point of the compared sweep
 };
 
 struct ModelComparison {
-  Sweep sweep;  ///< one_setting of kernels with more points than a fit gets
+  Sweep sweep;  ///< what is compared: one_setting, kernels with more points than a fit gets
   std::vector<ComparedModel> models;
   std::vector<std::string> notes;  ///< what was left out, a line each
 };
 
-/// Power is what a model's energy is over its time.
+/// Fits all models and predicts. A model's power is its energy over its time.
 /// @throws DataError if a model cannot be fitted or a table lacks a cell; UsageError if no kernel
 ///         has a point to hold out, or one kernel is to be left out of one
 [[nodiscard]] ModelComparison compare_models(const GpuSpec& spec, const Sweep& sweep,

@@ -19,7 +19,7 @@ namespace rubato {
 
 namespace {
 
-constexpr double own_deviation = 1.4142;  // its standard deviation over its scale
+constexpr double own_deviation = 1.4142;  // of t with own_freedom: standard deviation over scale
 
 double magnitude_below(std::vector<double> values, double share) {
   for (double& value : values) value = std::abs(value);
@@ -52,7 +52,7 @@ Parts parts_of(const std::vector<std::vector<double>>& by_clock) {
     const double each = magnitude_below(all, 0.9) / std::numbers::sqrt2;
     return {each / 1.645, each / own_90_pct};
   }
-  // A median of n residuals scatters by itself, by that of their bulk.
+  // A median of n residuals scatters itself: pi / 2 / n times the variance of their bulk.
   const double bulk = magnitude_below(own, 0.5) / 0.741;
   const double shared = (centres - expected * bulk * bulk) / clocks;
   return {std::sqrt(std::max(shared, 0.0)), magnitude_below(own, 0.9) / own_90_pct};
@@ -82,7 +82,7 @@ Parts halves_of(double sigma) {
   return {sigma / std::numbers::sqrt2, sigma / std::numbers::sqrt2 / own_deviation};
 }
 
-// As write_errors wrote them, or half the variance of mean errors on points held out.
+// As write_errors wrote them, else halves of the variance of mean errors on points held out.
 std::optional<Parts> learned_parts(const GpuSpec& spec, const char* what) {
   const auto shared = found(spec, fmt::format("shared_{}_pct", what));
   const auto own = found(spec, fmt::format("own_{}_pct", what));
@@ -101,7 +101,8 @@ std::string scale_key(const char* what, const char* quantity, std::size_t points
                      points == 0 ? std::string("many") : std::to_string(points));
 }
 
-// Of kernels with as many points as the spec's, or fewer: campaigns were played with a few numbers.
+// Scales of kernels with as many points as the spec's, or fewer: campaigns were played with 1, 3
+// and 5 points, and with whole sweeps.
 IntervalScales scales_of_kernels(const GpuSpec& spec) {
   constexpr double between = 10.0;  // nearer to whole sweeps than to five points
   constexpr std::size_t whole = 0, most_of_few = 5;
@@ -147,8 +148,8 @@ void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spe
   }
 }
 
-// The quantile of t by its expansion in one over the degrees of freedom: 3 % low for two of them,
-// 0.4 % for fifteen. Source: Abramowitz and Stegun, 26.7.5.
+// The quantile of t by its expansion in 1 / (degrees of freedom). It is 27 % low for one of them, 5
+// % for two, 2 % for three. Source: Abramowitz and Stegun, 26.7.5.
 double few_draws_factor(std::size_t count) {
   constexpr double z = 1.6449;
   if (count < 2) return 1.0;

@@ -1,6 +1,7 @@
 #pragma once
-// How far a model is from what it has not seen: a part that all kernels share, which no sum over
-// kernels averages away, and a part of each kernel's own. docs/models.md, section 6.
+// How far a model is from what it has not seen, in two parts (variance components). One part is
+// common to all kernels: a sum over kernels does not average it away. The other is each kernel's
+// own. docs/models.md, section 6.
 
 #include <cstddef>
 #include <span>
@@ -16,60 +17,64 @@ struct RelativeErrors {
   double energy = 0.0;
 };
 
-/// How many times as wide as they are drawn 90 % intervals must be to hold 90 % of what campaigns
-/// on the GPU's own sweep measured (learn_errors); 1 where none was played.
+/// Calibration of 90 % intervals: by which factor they must be widened to hold 90 % of what
+/// campaigns played on the GPU's own sweep measured (learn_errors). 1 where none was played.
 struct IntervalScales {
   RelativeErrors cells{1.0, 1.0};  ///< of a kernel at a clock
   RelativeErrors plans{1.0, 1.0};  ///< of the change of a plan that was chosen on the model
 };
 
-/// Where others than the kernels of campaigns are in it, scales may widen an interval, not narrow
-/// it.
+/// Scales that may widen an interval, but not narrow it: for intervals over kernels other than
+/// those that campaigns played.
 [[nodiscard]] constexpr RelativeErrors widening_only(const RelativeErrors& scale) {
   return {scale.time < 1.0 ? 1.0 : scale.time, scale.energy < 1.0 ? 1.0 : scale.energy};
 }
 
-/// Of predicted times and energies at a clock.
+/// Errors of predicted times and energies at a clock.
 struct ModelErrors {
-  RelativeErrors shared;  ///< standard deviation of what all kernels have in common at a clock
-  RelativeErrors own;     ///< scale of Student's t with `own_freedom` degrees, for each kernel
+  RelativeErrors shared;  ///< standard deviation of the part common to all kernels
+  RelativeErrors own;     ///< own part: scale of Student's t with `own_freedom` degrees of freedom
   IntervalScales scales = {};
 };
 
-/// Residuals have the tails of this t: a few kernels are far off, most are not.
+/// Degrees of freedom of a Student's t with the tails that residuals have: a few kernels are far
+/// off, most are not.
 inline constexpr int own_freedom = 4;
-inline constexpr double own_90_pct = 2.1318;  ///< what nine in ten of its draws are below
+inline constexpr double own_90_pct = 2.1318;  ///< nine in ten of its draws are smaller in size
 
-/// Both parts from predictions of points that were held out. With fewer than four kernels at a
-/// clock nothing tells them apart, and they count the same.
+/// Both parts from predictions of points that were held out. If no clock has four kernels or more,
+/// nothing tells the parts apart, and each gets half of the variance.
 [[nodiscard]] ModelErrors estimate_errors(std::span<const ValidatedPoint> points);
 
-/// Kept among the spec's fit_errors: "shared_time_pct" and so on.
+/// Writes both parts into the spec's fit_errors: "shared_time_pct" and so on.
 void write_errors(const ModelErrors& errors, GpuSpec& spec);
 
-/// Among fit_errors: the points of the kernels that the scales of whole sweeps ("..._scale_many")
-/// were learned from, the least of them.
+/// Key among fit_errors: how many points the kernel with the fewest had, of those that the scales
+/// of whole sweeps ("..._scale_many") were learned from.
 inline constexpr const char* scale_many_points_key = "scale_many_points";
 
-/// Kept among the spec's fit_errors for kernels of so many points: "plans_time_scale_3".
+/// Writes scales of kernels with so many points into the spec's fit_errors: "plans_time_scale_3".
 /// @param points  0: whole sweeps
 void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spec);
 
-/// How much wider the inner 90 % of a Gaussian are where its spread is known from `count` draws: of
-/// the next draw, by Student's t over a Gaussian. 1 for fewer than two, which tell nothing.
+/// How much wider a 90 % prediction interval of the next draw is where the Gaussian is known from
+/// `count` draws only: the quantile of Student's t times sqrt(1 + 1 / count), over the quantile of
+/// a Gaussian. 1 for fewer than two draws, which tell nothing.
 [[nodiscard]] double few_draws_factor(std::size_t count);
 
-/// What write_errors wrote, the own part wider the fewer kernels it was learned from; else the
-/// spec's mean errors on points held out, half of the variance shared; 10 and 15 % for a spec that
-/// was never fitted. Scales are those of kernels with as many points as the spec's, or fewer; from
-/// ten points on, but fewer than campaigns of whole sweeps had, the wider of both neighbours.
+/// Errors of a spec. Both parts: what write_errors wrote, the own part widened for the few kernels
+/// it was learned from (few_draws_factor); else the spec's mean errors on points held out, half of
+/// the variance shared; for a spec that was never fitted 10 % of time and 15 % of energy, halved
+/// likewise. Scales: those of campaigns whose kernels had as many points as the spec's, or fewer.
+/// From ten points on, but fewer than whole sweeps had: the wider of those of five points and of
+/// whole sweeps.
 [[nodiscard]] ModelErrors model_errors(const GpuSpec& spec);
 
 /// Whether errors of `quantity`, "time" or "energy", come from measurements that the spec was
 /// tested on.
 [[nodiscard]] bool are_learned(const GpuSpec& spec, const char* quantity);
 
-/// Of one cell of a profile table, all parts together.
+/// Standard deviations of one cell of a profile table, both parts together.
 [[nodiscard]] RelativeErrors cell_errors(const GpuSpec& spec);
 
 }  // namespace rubato

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double mebibyte = 1024.0 * 1024.0;
 
-// Time of the shortest message over the model's.
+// Time of the shortest message over the model's; 1 if it is above 64 KiB.
 double latency_scale_of(const NetworkParameters& parameters, const CollectiveSeries& series,
                         double peak_gbs) {
   constexpr double short_bytes = 64.0 * 1024.0;

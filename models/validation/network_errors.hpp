@@ -1,5 +1,5 @@
 #pragma once
-// How far the network model is from measured collectives, also of systems left out of the fit.
+// How far the network model is from measured collectives, also of systems held out of its fit.
 
 #include <span>
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace rubato {
 
-/// What of a system the model was told, besides its links.
+/// What the model was told of a system, besides its links.
 enum class KnownOfSystem {
   peak,              ///< peak bus bandwidth of each series
-  peak_and_latency,  ///< that, and how its shortest message compares with the model's
+  peak_and_latency,  ///< that, and the time of its shortest message over the model's
 };
 [[nodiscard]] std::string_view name_of(KnownOfSystem value) noexcept;
 
@@ -28,12 +28,13 @@ struct NetworkPoint {
   [[nodiscard]] double error() const;
 };
 
-/// @param parameters  for all series
+/// Predicts all points of all series. @param parameters  for all series
 [[nodiscard]] std::vector<NetworkPoint> predict_series(const NetworkParameters& parameters,
                                                        std::span<const CollectiveSeries> series,
                                                        KnownOfSystem known);
 
-/// Each system by constants fitted to all others. @throws UsageError if there are less than two
+/// Predicts each system by constants fitted to all others (leave-one-out).
+/// @throws UsageError if there are fewer than two systems
 [[nodiscard]] std::vector<NetworkPoint> predict_left_out(std::span<const CollectiveSeries> series,
                                                          KnownOfSystem known);
 
@@ -44,7 +45,7 @@ struct NetworkErrors {
   ErrorQuantiles large;  ///< of messages above 1 MiB
 };
 
-/// All points; by system; by collective; by message.
+/// Errors of all points; by system; by collective; by range of message sizes.
 [[nodiscard]] std::vector<NetworkErrors> network_errors(std::span<const NetworkPoint> points);
 
 }  // namespace rubato

@@ -13,19 +13,20 @@
 
 namespace rubato {
 
-/// What a power reading averages: the last `window_s` before it (the last full
-/// `cycle_s` decides where the window ends, if the sensor works in cycles).
+/// What a power reading averages: a window of `window_s`. It ends at the reading or, if the sensor
+/// works in cycles, where the last full cycle before the reading ended.
 struct SensorModel {
   double window_s = 0.0;  ///< 0: instantaneous
   double cycle_s = 0.0;   ///< 0: the window ends at the reading
 };
 
-/// By marketing name ("NVIDIA GeForce RTX 3080 Ti"): consumer and workstation cards from
-/// Ampere on, 1 s; A100 and H100, 25 of every 100 ms; all others and fields that say
-/// so, instantaneous. Source: Yang et al., arXiv 2312.02741, 2023.
+/// By marketing name ("NVIDIA GeForce RTX 3080 Ti"). Compute cards of Ampere and Hopper (A100, H100
+/// and the like): 25 ms of every 100 ms, whatever the log. Other cards from Ampere on in logs of
+/// nvidia-smi: 1 s, unless the field says instantaneous. All else: instantaneous.
+/// Source: Yang et al., arXiv 2312.02741, 2023.
 [[nodiscard]] SensorModel sensor_of(std::string_view gpu_name, const PowerLog& log);
 
-/// A quantity that is constant between moments; 0 before the first.
+/// A step function of time: constant between moments, 0 before the first.
 class StepCurve {
  public:
   /// @param at_s   ascending, shape [n]
@@ -43,26 +44,27 @@ class StepCurve {
   std::vector<double> at_s_, value_, integral_;
 };
 
-/// 1 where a launch of one of `devices` runs, else 0, in seconds since `origin_ns`.
+/// 1 while any launch of `device` runs, else 0; time in seconds since `origin_ns`.
 [[nodiscard]] StepCurve busy_curve(const Capture& capture, std::uint32_t device,
                                    std::int64_t origin_ns);
 
-/// What a sensor reads of `curve` at a moment.
+/// What a sensor reads of `curve` at a moment: the mean over its window.
 [[nodiscard]] double reading(const StepCurve& curve, const SensorModel& sensor, double at_s);
 
 /// How the times of a log become those of a curve: curve time = log time + offset_s.
 struct Alignment {
   double offset_s = 0.0;
   std::optional<int> zone_quarter_hours;  ///< of a local time: log = UTC + quarters x 15 min
-  double shift_s = 0.0;  ///< what correlation added to the offset by the clocks, if there is one
-  double correlation = 0.0;  ///< of readings and samples, [-1, 1]
-  std::size_t samples = 0;   ///< inside the curve's span
+  double shift_s = 0.0;  ///< what the search added to the offset that the two clocks give, or to 0
+  double correlation = 0.0;  ///< Pearson's, of the curve's readings and the log's samples, [-1, 1]
+  std::size_t samples = 0;   ///< of the log inside the curve's span
 };
 
 inline constexpr double least_correlation = 0.5;  ///< below, an alignment is refused
 inline constexpr double largest_shift_s = 2.0;    ///< searched where both clocks are absolute
 inline constexpr std::size_t least_samples = 8;   ///< inside the span
 
+/// The shift with the highest cross-correlation of the curve's readings and the log's samples.
 /// @param epoch_s     UTC of the curve's time 0, where known; without it, or with a log
 ///                    of relative time, any shift at which the spans overlap is tried
 /// @param zone_hours  time zone of a local log; nothing: guessed from the overlap of the
@@ -75,7 +77,7 @@ inline constexpr std::size_t least_samples = 8;   ///< inside the span
 
 /// Energy of a span of the log's own time.
 struct SpanEnergy {
-  double energy_j = 0.0;  ///< trapezoids, interpolated at the edges
+  double energy_j = 0.0;  ///< trapezoidal rule, interpolated at the edges
   double coverage = 0.0;  ///< share of the span with samples less than two periods apart
 };
 
@@ -95,8 +97,9 @@ struct PowerFit {
   double residual_w = 0.0;  ///< root mean square
 };
 
-/// Fits power = idle + sum of share x class power over windows, all powers >= 0.
-/// @param shares   of each window a class runs, shape [windows x classes] row-major
+/// Fits power = idle + sum of share x class power to windows, all powers >= 0: non-negative least
+/// squares (NNLS).
+/// @param shares   share of each window in which a class runs, shape [windows x classes] row-major
 /// @param power_w  shape [windows]
 /// @return nothing with fewer than two windows per unknown
 /// Source: active set method of Lawson and Hanson, Solving Least Squares Problems, 1974,

@@ -50,7 +50,7 @@ std::vector<PowerWindow> power_windows(const Capture& capture, std::uint32_t dev
   for (const PowerSample& sample : log.samples) {
     const double at_s = sample.time_s + alignment.offset_s;
     if (at_s < sensor.window_s + sensor.cycle_s || at_s > end_s) continue;
-    // A reading that a sensor gives twice is one reading.
+    // A sensor that works in cycles repeats its reading: count it once.
     const double cycle = sensor.cycle_s > 0.0 ? std::floor(at_s / sensor.cycle_s) : -1.0;
     if (sensor.cycle_s > 0.0 && cycle == last_cycle) continue;
     last_cycle = cycle;

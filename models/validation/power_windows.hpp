@@ -1,5 +1,5 @@
 #pragma once
-// What the readings of a power log averaged of a captured run, for fits of energies.
+// Which parts of a captured run the readings of a power log averaged, for fits of energies.
 
 #include <cstddef>
 #include <optional>
@@ -13,7 +13,8 @@
 
 namespace rubato {
 
-/// A window for every sample that lies inside the run with all it averages.
+/// A window for every sample whose whole window lies inside the run. Of a sensor that works in
+/// cycles, one for each cycle.
 /// @param kernel_of  which of `kernels` kernels each kernel of the capture is; nothing: none
 [[nodiscard]] std::vector<PowerWindow> power_windows(
     const Capture& capture, std::uint32_t device,

@@ -86,7 +86,7 @@ const KernelCoefficients* coefficients_of(const GpuSpec& spec, const std::string
   return found == spec.kernels.end() ? nullptr : &found->coefficients;
 }
 
-// One product over the core clock: the voltage bends once.
+// A fit to one matrix product at many core clocks: three points of the voltage curve, one bend.
 ShippedFit hopper(std::string_view spec, std::string_view rows) {
   return {.spec = spec,
           .kind = FitKind::power_only,

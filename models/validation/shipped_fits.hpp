@@ -1,5 +1,5 @@
 #pragma once
-// Which numbers each shipped spec was fitted to, and how: the one place that says it. `rubato
+// Which numbers each shipped spec was fitted to, and how: the only place that says so. `rubato
 // calibrate --shipped` and the tests make the specs again from here.
 
 #include <filesystem>
@@ -28,7 +28,7 @@ struct ShippedFit {
   std::string_view data;
   std::string_view other = {};               ///< idle powers; of a paper the sweep of other kernels
   std::vector<std::string_view> where = {};  ///< "COLUMN=VALUE", rows to keep
-  double sigma = 0.01;                       ///< relative error that a fit may leave
+  double sigma = 0.01;                       ///< time_sigma and power_sigma of SweepFitOptions
   std::vector<double> curve_core_mhz = {};   ///< see SweepFitOptions
   std::string_view reference = {};  ///< of utilisations: the clock they were taken at, MEM/CORE
   bool use_table1 = true;           ///< of a paper
@@ -44,16 +44,16 @@ struct ShippedFit {
 /// The specs fitted to a paper, as CalibrationOptions::earlier takes them.
 [[nodiscard]] std::vector<GpuSpec> shipped_paper_fits();
 
-/// Makes a spec again: its frame (names, clocks, constants) is the shipped one, whose fitted
-/// numbers are not looked at, but for fits to a paper (shipped_paper_fits). Without
-/// cross-validation and without draws.
+/// Makes a spec again. Its frame (names, clocks, constants) is the shipped one. The shipped fitted
+/// numbers are not looked at, except by fits to a paper (shipped_paper_fits). Without
+/// cross-validation and, but for fits to a paper, without draws.
 /// @param root  of a clone
 /// @throws IoError, DataError
 [[nodiscard]] GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,
                                 const RunContext& context = {});
 
-/// How far two specs are apart in what they predict, in %: where they were measured (of a paper:
-/// all kernels at its clock pairs). Of utilisations only power is there.
+/// How far two specs are apart in what they predict, in %, at the points that were measured (of a
+/// paper: all kernels at its clock pairs). Of utilisations only power is compared, as `energy`.
 struct SpecDifference {
   ErrorQuantiles time, energy;
 };

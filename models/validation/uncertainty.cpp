@@ -19,9 +19,9 @@ namespace {
 
 constexpr double guess = 0.3;  // relative error of what nobody measured
 
-// What all kernels of a class share in each draw, since nobody knows it of any. Captured ones:
-// where in the open range their times split, and how far their core energy is off. Others: how far
-// what was derived from their work is off.
+// What all kernels of a class have in common in each draw, since nobody knows it of any. Captured
+// kernels: where in the open range their times split, and how far their core energy is off. Others:
+// how far coefficients derived from their work are off.
 struct ClassDraws {
   std::vector<double> lean, core_energy;
   std::array<std::vector<double>, 3> work;  ///< of cycles, bytes and core energy, in sigmas
@@ -32,7 +32,7 @@ void shuffle(std::vector<double>& values, std::mt19937_64& random) {
   for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
 }
 
-// Values that lie evenly in [0, 1], in an order of their own.
+// Values that lie evenly in [0, 1], in random order (stratified sampling).
 std::vector<double> even_shares(std::size_t count, std::mt19937_64& random) {
   std::vector<double> shares;
   for (std::size_t i = 0; i < count; ++i)
@@ -41,7 +41,7 @@ std::vector<double> even_shares(std::size_t count, std::mt19937_64& random) {
   return shares;
 }
 
-// Of values that differ: shares as even_shares has them, in the order of the values.
+// The even_shares with the order of `values`, which must differ.
 std::vector<double> even_ranks(const std::vector<double>& values) {
   std::vector<double> shares;
   for (const double value : values) {
@@ -51,7 +51,7 @@ std::vector<double> even_ranks(const std::vector<double>& values) {
   return shares;
 }
 
-// What a standard Gaussian is below in so large a share of its draws, 0 < share < 1.
+// The quantile of a standard Gaussian, 0 < share < 1.
 double gaussian_quantile(double share) {
   double low = -8.0, high = 8.0;
   for (int i = 0; i < 50; ++i) {
@@ -61,7 +61,7 @@ double gaussian_quantile(double share) {
   return low;
 }
 
-// A few draws of a standard Gaussian that are as far apart as many are.
+// Stratified draws of a standard Gaussian: a few that spread as many would.
 std::vector<double> even_gaussians(std::size_t count, std::mt19937_64& random) {
   std::vector<double> values = even_shares(count, random);
   for (double& value : values) value = gaussian_quantile(value);
@@ -79,8 +79,8 @@ std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) 
   return classes;
 }
 
-// Draws of captured kernels. Those of a class lean one way together and are off together. Of those
-// of which only the time is known most is each function's own: docs/models.md, section 10.
+// Draws of captured kernels. Kernels of a class lean one way together and are off together. Kernels
+// of which only the time is known vary mostly by function: docs/models.md, section 10.
 class CapturedDraws {
  public:
   explicit CapturedDraws(const std::vector<ClassDraws>& classes)
@@ -125,10 +125,10 @@ class CapturedDraws {
     return drawn;
   }
 
-  // What the fitted kernels of ten GPUs, 376 of unknown work and class, differ by from what is
-  // taken for them. Core energy: standard deviations of the logarithm between GPUs (of ten 0.26, as
-  // wide as so few allow) and between the kernels of each. Lean: the part of its variance between
-  // GPUs.
+  // From 376 fitted kernels of ten GPUs, taken as of unknown work and class: how far they are from
+  // what is then assumed. Core energy: standard deviations of its logarithm between GPUs (0.26 over
+  // the ten, widened as for so few) and between the kernels of one. Lean: the share of its variance
+  // that lies between GPUs.
   static constexpr double between_gpus = 0.3, between_functions = 0.95, shared_lean = 0.3;
 
   const std::vector<ClassDraws>& classes_;

@@ -1,6 +1,5 @@
 #pragma once
-// How wrong a model may be: other models that fit the measurements as well, and
-// errors the form of the model leaves in any cell.
+// How wrong a model may be: draws of other models that fit the measurements as well.
 
 #include <cstddef>
 #include <span>
@@ -12,21 +11,24 @@
 
 namespace rubato {
 
-/// What was launched: as published or captured, whatever its grid.
+/// Name of the GPU function that was launched, as published or captured, whatever its grid.
 [[nodiscard]] const std::string& function_of(const Kernel& kernel) noexcept;
 
-/// Of a kernel's cycles, bytes and core energy when they were not measured:
-/// spread of the class's kernels (derived), or 30 % (guessed).
+/// Relative standard error of a kernel's cycles, bytes and core energy. measured: 0; scaled: from 0
+/// to that of derived, by how far its work moved; derived: the spread of the class's kernels, 5 to
+/// 30 %; else 30 %.
 [[nodiscard]] double coefficient_error(const GpuSpec& spec, const Kernel& kernel,
                                        CoefficientSource source);
 
-/// Draws of the model of a trace: the spec's ensemble in turn, and errors of the coefficients that
-/// were derived or guessed, half of their variance in common to a class. Anchored kernels keep
-/// their captured times; the draws reach over all splits of core and DRAM time that their work
-/// leaves open, each draw with one lean and one error of core energy for all kernels of a class, or
-/// for each function (function_of) of which only the time is known.
-/// Where a spec has no ensemble its measured kernels do not vary: what intervals then know of them
-/// are its model_errors. Deterministic.
+/// Draws of the model of a trace, deterministic:
+/// - the GPU and its measured kernels take the spec's ensemble in turn. Without an ensemble they do
+///   not vary, and intervals know of them by model_errors alone;
+/// - coefficients that were scaled, derived or guessed get random errors (coefficient_error), half
+///   of their variance common to a class;
+/// - anchored kernels keep their captured times. Their draws reach over all splits of core and DRAM
+///   time that their work leaves open: each draw has one lean (anchored()) and one error of core
+///   energy for all kernels of a class, or for each function (function_of) of which neither work
+///   nor class is known.
 /// @param count  of draws; one where it is 0, so that an interval has something to be around
 /// @throws what GpuModel throws
 [[nodiscard]] std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace,
