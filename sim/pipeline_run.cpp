@@ -16,8 +16,8 @@ namespace rubato {
 
 namespace {
 
-// Two ends closer than this share of the iteration count as equal when the
-// critical path is marked: sums of a thousand terms differ in the last digits.
+// Ends that are closer than this share of the iteration count as equal when the critical path is
+// marked: sums of a thousand terms differ in the last digits.
 constexpr double time_tolerance = 1e-9;
 
 void check_plan(const PipelineWork& work, const PipelinePlan& plan) {
@@ -58,7 +58,8 @@ void check_options(const PipelineWork& work, const PipelineRunOptions& options) 
 
 }  // namespace
 
-// The option of a pass under a plan. The clocks of the graph are the options of all types in a row.
+// Time and energy of passes at each option. The clocks of the graph are the options of all pass
+// types, one type after the other.
 class PipelineSimulator::Cells final : public LaunchCells {
  public:
   Cells(const PipelineWork& work, const ExecutionGraph& graph) : work_(work), graph_(graph) {
@@ -75,8 +76,8 @@ class PipelineSimulator::Cells final : public LaunchCells {
   }
 
   [[nodiscard]] std::size_t clocks() const override { return options_.size(); }
-  // Jitter scales time and energy alike. A throttled GPU is slower at about the same energy for the
-  // same work.
+  // Jitter scales time and energy alike. A slowdown scales time only: a throttled GPU takes longer,
+  // with about the same energy for the same work.
   [[nodiscard]] OperatingPoint at(std::size_t activity, ClockId clock) const override {
     const std::uint32_t pass = *graph_.activities()[activity].launch;
     const ClockOption& option = *options_[index(clock)];
@@ -101,7 +102,7 @@ class PipelineSimulator::Cells final : public LaunchCells {
   const PipelineWork& work_;
   const ExecutionGraph& graph_;
   const PipelineDisturbance* disturbance_ = nullptr;
-  std::vector<std::size_t> first_;           // option of each type
+  std::vector<std::size_t> first_;           // position of each type's first option in options_
   std::vector<const ClockOption*> options_;  // of all types
 };
 
@@ -129,8 +130,8 @@ GraphRun PipelineSimulator::replay(const PipelinePlan& plan, const PipelineRunOp
     of_launches.clock_of_activity[i] = cells_->clock_of(plan, pass);
     activity_of_pass[index(pass)] = i;
   }
-  // Steady state: the clock of the last pass of the iteration before holds, for as long at least as
-  // the last passes of that clock took.
+  // Steady state: a stage begins with the clock of its last pass, which has held for at least as
+  // long as the last passes at that clock take.
   GraphRun before;
   for (const std::vector<PassId>& row : rows_) {
     HeldClock& held = before.left_behind.emplace_back();

@@ -10,14 +10,15 @@
 
 namespace rubato {
 
-/// One clock per site of the compact trace (see Site); ids are of one ClockGrid.
+/// One clock per site of the compact trace: per launch in its segments, each repeated as often as
+/// the segment (see Site). Ids are of one ClockGrid.
 struct Plan {
   std::vector<ClockId> clock_of_site;
-  /// The same launches as the trace's, cut where repeats get other clocks; sites are of these.
-  /// Empty: the trace's own segments.
+  /// The trace's launches, divided into other segments where repeats of one get different clocks;
+  /// sites are then of these. Empty: the trace's own segments.
   std::vector<Segment> segments = {};
 
-  /// Position in each row is a site.
+  /// The segments whose launches, one after the other, are the sites.
   [[nodiscard]] const std::vector<Segment>& segments_of(const Trace& trace) const noexcept {
     return segments.empty() ? trace.segments : segments;
   }

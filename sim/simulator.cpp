@@ -73,7 +73,7 @@ void add_power(SimResult& result, double power_w) noexcept {
   for (Totals& kernel : result.by_kernel) add_power(kernel, power_w);
 }
 
-// Those of the model, evaluated once each.
+// Time and energy of launches: given, or from the model, each evaluated once.
 class TraceSimulator::Cells final : public LaunchCells {
  public:
   Cells(const ExecutionGraph& graph, const GpuModel& model, const ClockGrid& grid,

@@ -35,10 +35,10 @@ struct SimResult {
   Totals switching;
   std::vector<Totals> by_pass;      ///< indexed by Pass, zero launches where a pass is absent
   std::vector<Totals> by_kernel;    ///< shape [kernels]
-  std::uint64_t late_launches = 0;  ///< ran, in part at least, at another clock than planned
+  std::uint64_t late_launches = 0;  ///< launches that ran, at least in part, at an unplanned clock
 };
 
-/// Counts the rest of the node: so many watts for as long as everything takes.
+/// Adds host power, what the rest of the node draws: `power_w` times the time of each total.
 void add_power(Totals& totals, double power_w) noexcept;
 void add_power(SimResult& result, double power_w) noexcept;
 
@@ -46,8 +46,8 @@ void add_power(SimResult& result, double power_w) noexcept;
 class TraceSimulator {
  public:
   /// @param trace, model, grid  must outlive it
-  /// @param cells  of evaluate_all(model, grid), where they are at hand, which must outlive it;
-  ///               empty: evaluated as needed
+  /// @param cells  those of evaluate_all(model, grid) if they are at hand; must outlive it. Empty:
+  ///               evaluated as needed
   TraceSimulator(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
                  std::span<const OperatingPoint> cells = {});
   ~TraceSimulator();
@@ -56,9 +56,10 @@ class TraceSimulator {
   [[nodiscard]] const ExecutionGraph& graph() const noexcept { return graph_; }
 
   /// One iteration, event by event, in steady state: iterations like it came before. The plan is
-  /// known ahead, so a change is requested early enough to take effect where it is wanted; if an
-  /// earlier change is still under way or the dwell is not over, it is requested as soon as that
-  /// allows, kernels run on at the old clock, and clocks no longer wanted are skipped.
+  /// known ahead, so a change is requested early enough to take effect where it is wanted. If an
+  /// earlier change is still under way then, or its dwell is not over, the request goes out as soon
+  /// as these are. Until it takes effect kernels run on at the old clock. A clock that is no longer
+  /// wanted by then is skipped.
   /// @throws DataError if the plan does not fit trace and grid, UsageError as validate
   [[nodiscard]] GraphRun replay(const Plan& plan, const GraphRunOptions& options);
 

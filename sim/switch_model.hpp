@@ -9,25 +9,26 @@
 
 namespace rubato {
 
-/// One change of clock. It takes effect lead_s + stall_s after its request, the latency as it is
-/// measured. All zero: the published setting, where switching was not modelled.
+/// One change of clock. It takes effect lead_s + stall_s after its request: the latency, as it is
+/// measured. First comes the lead, then the stall. All zero: the setting of Spaan et al., arXiv
+/// 2601.08539, where switching was not modelled.
 struct SwitchCost {
-  double stall_s = 0.0;   ///< at the end of the latency the device waits, idle power is drawn, >= 0
+  double stall_s = 0.0;   ///< nothing runs, idle power is drawn, >= 0
   double energy_j = 0.0;  ///< on top of idle power, >= 0
-  double lead_s = 0.0;    ///< before the stall kernels run on at the old clock, >= 0
+  double lead_s = 0.0;    ///< kernels run on at the old clock, >= 0
 
   [[nodiscard]] double latency_s() const noexcept { return lead_s + stall_s; }
 };
 
-/// Changes of clock on one GPU. Requests can be issued ahead of the launch they are for; one is
-/// under way at a time, and the next is issued dwell_s after its effect or later.
+/// Changes of clock on one GPU. Requests can be issued ahead of the launch they are for. One change
+/// is under way at a time; the next is requested no earlier than dwell_s after its effect.
 struct SwitchModel {
   SwitchCost core;
-  /// Of the memory clock; a change of both then takes one after the other, and both clocks take
-  /// effect together. Nothing: any change of the pair is one of `core`.
+  /// Cost of a change of the memory clock. A change of both clocks then takes one after the other,
+  /// and both take effect together. Nothing: any change of the pair costs `core`.
   std::optional<SwitchCost> mem;
-  double dwell_s = 0.0;    ///< >= 0
-  std::string guess = {};  ///< why `core` is one, in words; empty: it is none
+  double dwell_s = 0.0;    ///< how long a clock must be held, >= 0
+  std::string guess = {};  ///< why `core` is a guess, in words; empty: it is none
 
   /// The change from one setting to another. @pre from != to
   [[nodiscard]] SwitchCost change(const ClockPair& from, const ClockPair& to) const noexcept;
@@ -49,12 +50,12 @@ struct SwitchModel {
   }
 };
 
-/// Latency of a GPU of which none is known: the longer of the middle two of those that are (4.1 ms
-/// V100, 6 ms H200, 22 ms A100, 150 ms RTX 8000; their specs name the sources). Too long is the
-/// safe side: a plan for it ends in time where changes are quicker.
+/// Latency, s, of a GPU of which none is known: the upper median of the four that are (4.1 ms V100,
+/// 6 ms H200, 22 ms A100, 150 ms RTX 8000; their specs name the sources). Too long is the safe
+/// side: a plan made for it ends in time where changes are quicker.
 inline constexpr double guessed_switch_latency_s = 0.022;
 
-/// Where nothing is asked for ahead of time: whole latencies are waited out.
+/// The model for those who ask for nothing ahead of time: whole latencies are stalls.
 [[nodiscard]] SwitchModel as_stalls(SwitchModel model);
 
 /// What a spec knows of its GPU, or the guess.

@@ -36,7 +36,7 @@ GradientQueue::GradientQueue(const ParallelStepInput& input, StepWriter& step,
                              std::span<const ChunkGradients> chunks, bool of_experts)
     : input_(input), step_(step), of_experts_(of_experts) {
   if (input.bucketing == Bucketing::megatron) {
-    // One size for both kinds of buckets, of the dense group.
+    // One bucket size for experts and all else: by the group of all else.
     buckets_ = megatron_buckets(chunks, static_cast<double>(data_group(input, false).size));
     return;
   }
@@ -87,7 +87,7 @@ class ShardedStep {
   }
 
  private:
-  // Gradients of each microbatch are summed up on their own, and each rank adds up its part.
+  // Gradients of each microbatch are reduce-scattered on their own; each rank adds up its part.
   void run_microbatch(bool first) {
     gather("f0_all_gather_root", root_);
     step_.follow(StepStream::compute, StepStream::data);

@@ -1,6 +1,6 @@
 #pragma once
-// Collectives of data parallelism beside the kernels of one stage: buckets of gradients, and
-// parameters of which each rank keeps a part.
+// Collectives of data parallelism beside the kernels of one stage: gradients in buckets, and
+// sharded parameters, of which each rank keeps a part.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,28 +19,30 @@ struct DataGroup {
   std::uint64_t stride = 1;  ///< GPUs from one to the next
 };
 
-/// Of all parameters, or of those of experts, which fewer ranks share.
+/// The ranks that share all parameters or, with `of_experts`, those that share the same experts,
+/// which are fewer.
 [[nodiscard]] DataGroup data_group(const ParallelStepInput& input, bool of_experts);
 
-/// Launches a data-parallel collective behind all kernels so far; nothing for a group of one.
-/// Parameters are gathered in the model's type, gradients reduced in theirs.
+/// Launches a data-parallel collective behind all kernels so far; nothing for a group of one rank.
+/// Parameters are gathered in the model's data type, gradients reduced in that of gradients.
+/// @param elements  numbers in the whole message
 void communicate(const ParallelStepInput& input, StepWriter& step, const std::string& name,
                  CollectiveKind kind, double elements, bool of_experts);
 
 /// Bytes of an element of a gradient that is reduced.
 [[nodiscard]] double gradient_bytes(const TrainingStep& step);
 
-/// Gradients that wait for their bucket, DDP and ZeRO 1 and 2. Of one stage.
+/// Gradients of one stage that wait for their bucket to fill: DDP, and ZeRO 1 and 2.
 class GradientQueue {
  public:
   /// @param chunks     in the order their gradients are ready
-  /// @param of_experts whether they are shared by the ranks that share experts only
+  /// @param of_experts whether these are gradients of experts (data_group)
   GradientQueue(const ParallelStepInput& input, StepWriter& step,
                 std::span<const ChunkGradients> chunks, bool of_experts);
 
-  /// The next gradient is ready.
+  /// The next gradient is ready. A bucket that is then full is sent.
   void ready();
-  /// After the optimizer: each rank has updated its part.
+  /// Gathers parameters after the optimizer, by which each rank has updated its part.
   void gather_parameters();
 
  private:
@@ -51,8 +53,9 @@ class GradientQueue {
   std::size_t next_ = 0, tensors_ = 0;
 };
 
-/// All of a step whose parameters are sharded: units are the layers, and the rest (embeddings and
-/// the last norm), which stays gathered from its first use on, as the root of FSDP does.
+/// Writes all of a step whose parameters are sharded (ZeRO 3, FSDP). They are gathered in units:
+/// each layer is one, the rest (embeddings and the last norm) another. The rest stays gathered from
+/// its first use on, as the root of FSDP does.
 void write_sharded_step(const ParallelStepInput& input, const RankWork& work, StepWriter& step);
 
 }  // namespace rubato

@@ -13,11 +13,12 @@ StepStream stream_of(const Kernel& collective) {
                                                                    : StepStream::tensor;
 }
 
-// A part of a product: of its rows, or of what it sums over where that is rows.
+// Makes a product one of `chunks` parts: of its rows, or of the sum over rows where rows are what
+// it sums over.
 void shorten(Kernel& kernel, double chunks) {
   GemmShape& gemm = *kernel.gemm;
   const double m = static_cast<double>(gemm.m), k = static_cast<double>(gemm.k);
-  // The other operand is read for every part.
+  // The other operand is read again for every part.
   const double operand = element_bytes(kernel.dtype) * m * k * static_cast<double>(gemm.batch);
   kernel.flops = *kernel.flops / chunks;
   kernel.dram_bytes = *kernel.dram_bytes / chunks + operand * (chunks - 1.0) / chunks;
@@ -59,8 +60,8 @@ std::size_t LayerWriter::run_at(const Launches& list, std::size_t at) {
   return 1;
 }
 
-// The gradient of a layer's input, its sum over the ranks, the input again where it was not kept,
-// the gradient of the weights.
+// Four launches overlapped: the gradient of a layer's input; its sum over the ranks; the all-gather
+// of the input where it was not kept; the gradient of the weights.
 std::size_t LayerWriter::run_bulk(const Launches& list, std::size_t at) {
   if (!overlap_.bulk || !is_product(list, at) || !sums(list, at + 1)) return 0;
   const bool gathers = sends(list, at + 2, CollectiveKind::all_gather);
@@ -76,8 +77,8 @@ std::size_t LayerWriter::run_bulk(const Launches& list, std::size_t at) {
   return weights - at + 1;
 }
 
-// Blocks of keys and values go round while attention of the block that is here runs; in the
-// backward pass the gradients of each block follow it, home again at the end.
+// Ring attention: blocks of keys and values go round the ranks while attention of the block that is
+// here runs. In the backward pass the gradients of each block follow it, and are home at the end.
 std::size_t LayerWriter::run_ring(const Launches& list, std::size_t at) {
   const KernelPart part = work_.part(list[at]);
   const bool backward = part == KernelPart::attention_backward;
@@ -86,13 +87,13 @@ std::size_t LayerWriter::run_ring(const Launches& list, std::size_t at) {
   const AttentionRing& ring = work_.ring;
   for (std::uint32_t round = 0; round < ring.ranks; ++round) {
     const bool last = round + 1 == ring.ranks;
-    // The first block is there when what computes it is over, others when they have come.
+    // The first block is there when the kernels before are over, others when they were received.
     if (round == 0 && !last) step_.follow(StepStream::context, StepStream::compute);
     if (!last) step_.communicate(StepStream::context, ring.send_kv);
     const std::uint32_t came = step_.mark(StepStream::context);
     for (std::size_t i = at; i < end; ++i)
       step_.launch(round == 0 ? list[i] : ring.of_other_block[index(list[i])]);
-    // What came for this block from the ranks before is what its gradients are added to.
+    // Gradients of this block are added to those received for it from the ranks before.
     if (round > 0 && backward) step_.follow(StepStream::compute, StepStream::gradients_home);
     if (round > 0 || backward) step_.launch(backward ? ring.merge_grads : ring.merge);
     if (backward) {
@@ -140,7 +141,7 @@ void LayerWriter::launch(KernelId kernel) {
   if (launched_) launched_(kernel);
 }
 
-// A collective behind all kernels so far. @return what waits for it
+// Launches a collective behind all kernels so far. @return the mark to wait for
 std::uint32_t LayerWriter::begin(KernelId kernel) {
   const StepStream stream = stream_of(work_.kernel(kernel));
   step_.follow(stream, StepStream::compute);
@@ -161,7 +162,8 @@ KernelId LayerWriter::chunk_of(KernelId kernel) {
   return step_.kernels().add(part);
 }
 
-// Not those of experts, as in Megatron-LM.
+// Whether a launch is a matrix product that may be overlapped. Those of experts are not, as in
+// Megatron-LM.
 bool LayerWriter::is_product(const Launches& list, std::size_t at) const {
   return at < list.size() && work_.kernel(list[at]).gemm &&
          work_.kernel(list[at]).kind == KernelClass::gemm &&

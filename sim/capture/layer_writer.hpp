@@ -1,6 +1,7 @@
 #pragma once
 // Launches the kernels of a layer with the collectives of its tensor-, context- and expert-parallel
-// groups: waited for, or beside the kernels that frameworks run them beside. docs/parallel.md.
+// groups. Kernels wait for a collective, or run beside it where frameworks overlap the two.
+// docs/parallel.md.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +16,13 @@ namespace rubato {
 
 /// What runs beside the collectives of tensor parallelism.
 struct TensorOverlap {
-  /// In the backward pass the all-gather of a layer's input runs beside the product of its input's
-  /// gradient, the reduce-scatter of that gradient beside the product of the weights' gradient.
-  /// As Megatron-LM without further options.
+  /// In the backward pass, the all-gather of a layer's input runs beside the matrix product that
+  /// gives the input's gradient. The reduce-scatter of that gradient runs beside the product that
+  /// gives the weights' gradient. As Megatron-LM without further options.
   bool bulk = true;
-  /// Pieces in which a product and the all-gather before it, or the reduce-scatter behind it, are
-  /// done, one beside the next; 1: the product waits for all of it.
+  /// A product and the all-gather before it, or the reduce-scatter behind it, are done in so many
+  /// pieces, so that one piece is sent while another is computed. 1: the product waits for all of
+  /// the all-gather.
   std::uint32_t chunks = 1;
 
   friend bool operator==(const TensorOverlap&, const TensorOverlap&) = default;
@@ -35,13 +37,14 @@ class LayerWriter {
   LayerWriter(const RankWork& work, const TensorOverlap& overlap, StepWriter& step)
       : work_(work), overlap_(overlap), step_(step) {}
 
-  /// @param last  gradients are complete behind it: what sums them up is run
+  /// Writes a list of kernels.
+  /// @param last  gradients are complete behind it, so the kernels that sum them up run as well
   /// @param launched  called for each kernel of the list when it is launched
   void run(const Launches& list, bool last = true,
            const std::function<void(KernelId)>& launched = {});
 
  private:
-  // Of a list at a position: how many launches it wrote.
+  // Each writes from a position of a list on. @return launches of the list that it took, 0: none
   std::size_t run_at(const Launches& list, std::size_t at);
   std::size_t run_bulk(const Launches& list, std::size_t at);
   std::size_t run_ring(const Launches& list, std::size_t at);

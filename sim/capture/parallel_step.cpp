@@ -19,7 +19,7 @@ namespace rubato {
 
 namespace {
 
-// What of a step each rank updates of what it holds: with sharded parameters its part.
+// Share of its stage's parameters that each rank updates where parameters are sharded.
 double own_share(const ParallelStepInput& input, const RankWork& work) {
   const RankWork::Elements of_layer = work.gradients_of(work.backward);
   const double experts = of_layer.of_experts * static_cast<double>(work.layers);
@@ -30,7 +30,7 @@ double own_share(const ParallelStepInput& input, const RankWork& work) {
   return ((all - experts) / ranks(false) + experts / ranks(true)) / all;
 }
 
-// Kernels of one rank; where parameters are sharded, what is done with all of them is too.
+// Kernels of one rank. Where parameters are sharded, clearing and the optimizer do its part only.
 RankWork own_work(const ParallelStepInput& input) {
   TrainingStep step = input.shape;
   step.accumulate_gradients =
@@ -64,7 +64,7 @@ void check_size(const ParallelStepInput& input, const RankWork& work) {
       of_layer += attends ? work.ring.ranks : (in_chunks ? 2.0 * input.tensor_overlap.chunks : 1.0);
     }
   }
-  // Times are whole nanoseconds of 64 bits.
+  // Times are whole nanoseconds in 64 bits, which larger steps would overflow.
   constexpr double most_flops = 1e24;
   const double flops = model_flops(input.shape) * input.pipeline.microbatches;
   if (flops > most_flops)
@@ -139,7 +139,7 @@ std::string buckets_of(const ParallelStepInput& input) {
                      input.buckets.other_bytes);
 }
 
-// The model's shape, which options may have changed under its name, and what is not as usual.
+// The model's shape, which options may have changed from that of its name, and unusual settings.
 std::string shape_options(const TrainingStep& step) {
   const ModelShape& model = step.model;
   std::string text = fmt::format(" dtype={} optimizer={} layers={} hidden={} heads={} vocab={}",

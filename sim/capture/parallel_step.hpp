@@ -1,7 +1,7 @@
 #pragma once
-// One step of a parallel training as a profiler would record it: a rank of each pipeline stage,
-// kernels in one stream and collectives in others beside it, at the times the model gives the GPU's
-// default clocks. What captured runs are planned and replayed with then takes it too.
+// One step of a parallel training as a profiler would record it: one rank of each pipeline stage,
+// kernels in one stream and collectives in others beside it, at the times that the model gives for
+// the GPU's default clocks. Such a step can be planned and replayed as captured runs are.
 // docs/parallel.md.
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace rubato {
 /// What each rank of a data-parallel group keeps only a part of (ZeRO's stages).
 enum class Sharding {
   none,       ///< DDP: buckets of gradients are all-reduced as they fill
-  optimizer,  ///< ZeRO 1, 2: they are reduce-scattered, and parameters gathered after the optimizer
+  optimizer,  ///< ZeRO 1, 2: buckets are reduce-scattered, parameters gathered after the optimizer
   parameters  ///< ZeRO 3, FSDP: a layer's parameters are gathered before it runs, forward and
               ///< backward, one layer ahead; its gradients reduce-scattered behind the backward
 };
@@ -36,46 +36,46 @@ struct ParallelStepInput {
   Bucketing bucketing = Bucketing::ddp;
   BucketCaps buckets = {};  ///< of DDP
   TensorOverlap tensor_overlap = {};
-  /// Stages, microbatches and their order; transfer_s counts for nothing.
+  /// Stages, microbatches and their order; transfer_s is not used.
   PipelineShape pipeline = {};
-  /// Messages between stages beside kernels: received one pass ahead, and nothing waits until they
-  /// are sent. False, as Megatron-LM's 1F1B: a stage goes on when its messages are over.
-  /// Interleaved chunks always do.
+  /// True: messages between stages run beside kernels. They are received one pass ahead, and
+  /// nothing waits until they are sent. False, as in Megatron-LM's 1F1B: a stage goes on when its
+  /// messages are over. Interleaved chunks always overlap.
   bool overlap_messages = false;
   GpuSpec spec;  ///< with the cluster the collectives run on
 
   /// GPUs of the run: tp x cp x dp x stages.
   [[nodiscard]] std::uint64_t gpus() const noexcept;
-  /// The same of any degrees: 64 bits do not hold the product of the largest.
+  /// The same for degrees of any size: 64 bits do not hold the product of the largest.
   [[nodiscard]] double gpus_asked() const noexcept;
 };
 
 /// Times of one step.
 struct ParallelStepTimes {
   double step_s = 0.0;
-  std::vector<RankTimes> stages;  ///< a rank of each
+  std::vector<RankTimes> stages;  ///< one rank of each
 
   /// Means over the stages.
   [[nodiscard]] double compute_s() const;
   [[nodiscard]] double comm_s() const;
-  [[nodiscard]] double hidden_s() const;   ///< some communication, and a kernel beside it
-  [[nodiscard]] double exposed_s() const;  ///< communication with no kernel beside it
-  /// Neither kernels nor communication: what a rank waits for other stages, and for its host.
+  [[nodiscard]] double hidden_s() const;   ///< time with communication and a kernel beside it
+  [[nodiscard]] double exposed_s() const;  ///< time with communication and no kernel beside it
+  /// Time with neither kernels nor communication: a rank waits for other stages, or its host.
   [[nodiscard]] double bubble_s() const;
   [[nodiscard]] double comm_bytes() const;
 };
 
-/// A generated step, no capture of anything that ran.
+/// A generated step: it has the form of a capture, but nothing of it ran.
 struct ParallelStep {
-  std::vector<Capture> stages;  ///< a rank of each, for all that do the same
+  std::vector<Capture> stages;  ///< one rank of each stage stands for all that do the same
   PipelineSchedule schedule;
-  /// Pass of the schedule that a launch is of; nothing: of what a step does once. Shape
-  /// [stages][launches].
+  /// The pass of the schedule that each launch belongs to; nothing: it belongs to what a step does
+  /// once. Shape [stages][launches].
   std::vector<std::vector<std::optional<std::uint32_t>>> pass_of_launch;
   ParallelStepTimes times;
 };
 
-/// Launches keep their own times: what runs beside them slows nothing down here.
+/// Makes a step. Every launch takes the time it takes alone: contention is not modelled here.
 /// @throws UsageError if a degree is 0 or does not fit the shape, the schedule or the cluster, if
 ///         there are more than about 5 million launches in layers, and what rank_work,
 ///         make_schedule and the network model throw

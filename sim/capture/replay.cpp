@@ -70,7 +70,7 @@ double CaptureReplay::captured_makespan_s() const {
   return last_s;
 }
 
-// The model's own durations, where it knows a kernel from its work.
+// The model's durations of the kernels it knows from cells or from their work; others as captured.
 GraphModel CaptureReplay::predicted_model(const ClockPair& clock) const {
   std::vector<std::optional<KernelCoefficients>> predicted;
   for (const Kernel& kernel : graph().kernels()) {
@@ -86,7 +86,7 @@ GraphModel CaptureReplay::predicted_model(const ClockPair& clock) const {
   return anchored_.with_whole_launches(predicted);
 }
 
-// Captured durations, brought to a clock; the power of cells is theirs.
+// Captured durations brought to a clock. Kernels that have cells take their power from these.
 GraphModel CaptureReplay::captured_model(const ClockPair& clock) const {
   if (!cells_) return anchored_;
   std::vector<std::optional<KernelCoefficients>> coefficients;

@@ -1,6 +1,6 @@
 #pragma once
-// Replays a captured run, all streams at once, under the clocks it ran at or others: its execution
-// graph at other costs. docs/replay.md.
+// Replays a captured run, all streams at once, under the clocks it ran at or others: the same
+// execution graph, other times and energies of its launches. docs/replay.md.
 
 #include <cstdint>
 #include <memory>
@@ -15,16 +15,16 @@
 
 namespace rubato {
 
-/// Whose durations a replay takes at the captured clocks: those recorded (anchored, see
-/// models/kernel/anchor.hpp), or what the model says of the work alone. Other clocks change both as
-/// the model says. Kernels it cannot predict (CaptureReplay::source is nothing) always take the
-/// recorded ones.
+/// Which durations a replay takes at the captured clocks. captured: those recorded (anchored, see
+/// models/kernel/anchor.hpp). model: what the model says of a kernel's work alone. At other clocks
+/// both change as the model says. Kernels that the model cannot predict (CaptureReplay::source is
+/// nothing) always take the recorded ones.
 enum class DurationSource { captured, model };
 
 struct SimulatedLaunch {
   double start_s = 0.0;   ///< since the first start of the capture
   double end_s = 0.0;     ///< >= start_s
-  double energy_j = 0.0;  ///< its own and, while it runs, an equal share of idle power
+  double energy_j = 0.0;  ///< its own, and its equal share of idle power while it runs
 };
 
 /// A replay, launch by launch.
@@ -32,7 +32,7 @@ struct CaptureRun {
   std::vector<SimulatedLaunch> launches;     ///< shape [launches of the capture]
   GraphRun graph;                            ///< of all activities, with phases
   std::vector<std::uint32_t> device_of_gpu;  ///< position in the capture of each GPU of the graph
-  double makespan_s = 0.0;                   ///< last end
+  double makespan_s = 0.0;                   ///< last end of a launch
   double energy_j = 0.0;                     ///< all devices from 0 to the makespan, idle included
   double power_limited_s = 0.0;              ///< device time at a lowered clock
 
@@ -44,8 +44,9 @@ struct CaptureRun {
 class CaptureReplay {
  public:
   /// @param captured_clock  clocks the capture ran at
-  /// @param cells  says what the kernels take that it knows, instead of the spec's formulas:
-  ///               `model` durations are its, `captured` ones change with the clock as it says
+  /// @param cells  times and energies of some kernels, in place of the spec's formulas. Of these
+  ///               kernels `model` durations are those of the cells, and `captured` ones change
+  ///               with the clock as the cells do
   /// @throws DataError if the capture has no launches, UsageError if the limit is
   ///         outside the spec's range
   CaptureReplay(const Capture& capture, const GpuSpec& spec, const ClockPair& captured_clock,
@@ -60,7 +61,7 @@ class CaptureReplay {
   }
   [[nodiscard]] std::int64_t origin_ns() const noexcept { return origin_ns_; }
 
-  /// How the model knows a kernel; nothing: it does not (no work figures).
+  /// What the model knows a kernel by. Nothing: it does not know it (no FLOPs or bytes).
   [[nodiscard]] std::optional<CoefficientSource> source(KernelId kernel) const {
     return sources_[index(kernel)];
   }

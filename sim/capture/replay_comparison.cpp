@@ -37,7 +37,8 @@ struct RowSums {
   }
 };
 
-// Standard error of a ratio of sums over kernels, each weighing by its captured time.
+// Half-width of the 90 % interval of a ratio of sums over kernels, from how the kernels scatter
+// around it (ratio estimator). Each kernel weighs by its captured time.
 template <class Belongs>
 std::optional<double> half_width(const std::vector<ReplayRow>& kernels, const ReplayRow& of,
                                  const Belongs& belongs) {
@@ -152,7 +153,7 @@ void add_steps(const CaptureReplay& replay, const ReplayRuns& runs,
   }
 }
 
-// Fits what each class draws to the windows that the samples average.
+// Fits the power of each class to the windows that the log's samples average.
 void add_class_power(const CaptureReplay& replay, const PowerEvidence& power,
                      ReplayComparison& result) {
   const Capture& capture = replay.capture();

@@ -1,6 +1,6 @@
 #pragma once
-// A replay against the run it was captured from: per kernel, class and step,
-// time always, power and energy where a log was taken. docs/replay.md, section 5.
+// A replay compared with the run it was captured from, per kernel, class and step: time always,
+// power and energy where a power log was taken. docs/replay.md, section 5.
 
 #include <array>
 #include <cstdint>
@@ -13,9 +13,10 @@
 
 namespace rubato {
 
-/// Whether the model is right about a group: its error is within the tolerance, outside
-/// it, or the error bar does not let one say. not_predicted: no work figures. waits: collectives,
-/// whose captured time holds the waiting for other ranks, which no file of one rank can tell apart.
+/// Whether the model is right about a group. within, off: its error, with the whole error bar, is
+/// within or outside the tolerance; undecided: the error bar does not let one say. not_predicted:
+/// no FLOPs or bytes are known. waits: collectives, whose captured time includes waiting for other
+/// ranks, which no file of one rank can tell apart.
 enum class Verdict { within, off, undecided, waits, not_predicted };
 [[nodiscard]] std::string_view name_of(Verdict value) noexcept;
 
@@ -25,11 +26,12 @@ struct ErrorBar {
   std::optional<double> half_width;  ///< nothing where only one kernel was compared
 };
 
+/// Relative error that counts as right.
 inline constexpr double verdict_tolerance = 0.10;
 [[nodiscard]] Verdict verdict_of(const std::optional<ErrorBar>& error);
 
-/// Launches of one kernel or one class. Times are sums over launches, power limits and
-/// contention with other streams included.
+/// Launches of one kernel or one class. Times are sums over launches, with what power limits and
+/// contention with other streams add.
 struct ReplayRow {
   std::string name;
   KernelClass kind = KernelClass::other;
@@ -37,12 +39,12 @@ struct ReplayRow {
   std::uint64_t launches = 0;
   double captured_s = 0.0;
   double compared_s = 0.0;   ///< the part of captured_s that the model predicts
-  double predicted_s = 0.0;  ///< of that part
-  double replayed_s = 0.0;   ///< of all, captured durations brought to the other clocks
+  double predicted_s = 0.0;  ///< the model's time for that part
+  double replayed_s = 0.0;   ///< all captured durations, brought to the other clocks
   std::optional<ErrorBar> time_error;
   double predicted_power_w = 0.0;          ///< while the launches run
-  std::optional<double> measured_power_w;  ///< of classes, fitted over windows
-  std::optional<double> measured_sigma_w;
+  std::optional<double> measured_power_w;  ///< of classes, fitted to windows of a power log
+  std::optional<double> measured_sigma_w;  ///< its standard error
 };
 
 [[nodiscard]] Verdict verdict_of(const ReplayRow& row);
@@ -58,7 +60,7 @@ struct ReplayStep {
   std::optional<SpanEnergy> measured;
 };
 
-/// Sums over the captured time of launches by what predicts it, s.
+/// Captured time of all launches, s, by what the prediction of it rests on (CoefficientSource).
 struct ReplayCoverage {
   double measured_s = 0.0, scaled_s = 0.0, derived_s = 0.0, guessed_s = 0.0;
   double anchored_s = 0.0;  ///< not predicted: captured time, modelled split
@@ -67,7 +69,7 @@ struct ReplayCoverage {
   }
 };
 
-/// Of the whole run.
+/// Totals of the whole run.
 struct ReplayTotals {
   double captured_s = 0.0;    ///< first start to last end
   double reproduced_s = 0.0;  ///< captured durations at the captured clocks
@@ -76,7 +78,7 @@ struct ReplayTotals {
   double reproduced_j = 0.0, predicted_j = 0.0, replayed_j = 0.0;
 };
 
-/// What a log says, in the time of the log.
+/// A power log, and how its times become those of the run.
 struct PowerEvidence {
   const PowerLog* log = nullptr;
   SensorModel sensor;
@@ -96,7 +98,8 @@ struct ReplayComparison {
   std::optional<double> power_residual_w;  ///< of the fit of class powers, root mean square
 };
 
-/// The three replays behind a comparison.
+/// The three replays behind a comparison: captured durations at the captured clocks, the model's
+/// durations there, captured durations at other clocks.
 struct ReplayRuns {
   CaptureRun reproduced, predicted, replayed;
 };

@@ -17,8 +17,8 @@ namespace rubato {
 
 namespace {
 
-// The products of the weights' gradients, what is added up beside them, and what gathers for them:
-// what zero-bubble schedules put off.
+// The part of a backward pass that zero-bubble schedules put off: the matrix products of the
+// weights' gradients, the sums beside them (biases), and the all-gathers they need.
 RankWork::Launches of_weights(const RankWork& work, const RankWork::Launches& list) {
   const auto belongs = [&](KernelId id) {
     const Kernel& kernel = work.kernel(id);
@@ -43,7 +43,7 @@ RankWork::Launches without(const RankWork::Launches& list, const RankWork::Launc
   return left;
 }
 
-// What of the backward pass of a layer, and of the ends of the model, a kind of pass runs.
+// The launches of a backward pass that one kind of pass runs: of a layer, and of the model's ends.
 struct BackwardLists {
   RankWork::Launches head, layer, embedding;
 };
@@ -56,14 +56,14 @@ BackwardLists backward_lists(const RankWork& work, PassKind kind) {
   return {without(all.head, weights.head), without(all.layer, weights.layer), {}};
 }
 
-// All of a step on one stage but for its message times.
+// Writes all of a step on one stage; times are set later (set_times).
 class StageStep {
  public:
   StageStep(const ParallelStepInput& input, const RankWork& work, const PipelineSchedule& schedule,
             StepWriter& step)
       : input_(input),
         shape_(schedule.shape),
-        // Of interleaved chunks a stage has to take more than one message at a time.
+        // With interleaved chunks a stage has to take more than one message at a time.
         overlaps_(input.overlap_messages || schedule.shape.chunks > 1),
         work_(work),
         split_(split_lists(work)),
@@ -71,7 +71,7 @@ class StageStep {
         writer_(work_, input.tensor_overlap, step) {
     for (std::uint32_t i = 0; i < schedule.passes.size(); ++i) {
       if (schedule.passes[i].stage != step.stage()) continue;
-      if (passes_.empty()) first_pass_ = i;  // those of a stage lie in a row
+      if (passes_.empty()) first_pass_ = i;  // passes of a stage follow one another
       passes_.push_back(schedule.passes[i]);
     }
     set_last_microbatches();
@@ -115,7 +115,7 @@ class StageStep {
   [[nodiscard]] std::uint32_t place(const PipelinePass& pass) const {
     return pass.chunk * shape_.stages + pass.stage;
   }
-  // The first virtual stages have one more where layers do not divide.
+  // The first virtual stages have one layer more where layers do not divide evenly.
   [[nodiscard]] std::uint64_t layers_of(const PipelinePass& pass) const {
     return work_.layers / virtual_stages() + (place(pass) < work_.layers % virtual_stages());
   }
@@ -142,7 +142,7 @@ class StageStep {
     return gradients && last_[pass.chunk] == pass.microbatch;
   }
 
-  // Of experts and of all else, in the order they are ready.
+  // Gradients of experts, and of all else, each in the order they are ready.
   void collect_gradients() {
     std::vector<ChunkGradients> dense, of_experts;
     std::optional<std::uint32_t> chunk;
@@ -210,8 +210,8 @@ class StageStep {
     return (pass.stage + (up ? 1 : shape_.stages - 1)) % shape_.stages;
   }
 
-  // All pairs of two stages send at the same time; where one of them crosses between nodes, it sets
-  // their pace.
+  // Whether any pair of ranks of the two stages lies on two nodes. All pairs send at the same time,
+  // and one that crosses between nodes sets their pace.
   [[nodiscard]] bool crosses_nodes(std::uint32_t peer) const {
     const TrainingStep& shape = input_.shape;
     const std::uint64_t ranks =
@@ -237,7 +237,7 @@ class StageStep {
         std::move(name), collective, forward ? Pass::forward : Pass::backward, work_.dtype));
   }
 
-  // Posted when the pass before is over, or one pass ahead.
+  // Receives the input of a pass: posted when the pass before is over, or one pass ahead.
   void receive(std::size_t at) {
     if (overlaps_) {
       if (at == 0) post_receive(0);
@@ -277,8 +277,9 @@ class StageStep {
     if (!overlaps_) sent_ = step_.mark(stream);
   }
 
-  // First and last stage each have a gradient of a token table that is the head too: the sum of
-  // both, behind those over replicas, as in finalize_model_grads of Megatron-LM.
+  // Where embedding and head share one token table (tied weights), first and last stage each have a
+  // gradient of it. These are summed up after the sums over replicas, as in finalize_model_grads of
+  // Megatron-LM.
   void sum_tables() {
     const std::uint32_t last = shape_.stages - 1;
     const bool at_an_end = step_.stage() == 0 || step_.stage() == last;
@@ -294,14 +295,14 @@ class StageStep {
     step_.follow(StepStream::compute, StepStream::tables);
   }
 
-  // Elements that this rank updates: of what is sharded its part.
+  // Parameters that this rank updates: its part where the optimizer is sharded.
   [[nodiscard]] double updated() const {
     if (input_.sharding != Sharding::optimizer) return of_dense_ + of_experts_;
     return of_dense_ / static_cast<double>(data_group(input_, false).size) +
            of_experts_ / static_cast<double>(data_group(input_, true).size);
   }
 
-  // Of what is done once for all parameters, that of `elements` of them.
+  // A kernel that goes over all parameters, cut down to `elements` of them.
   [[nodiscard]] KernelId own_part(KernelId id, double elements) {
     if (shape_.stages < 2 && input_.sharding == Sharding::none) return id;
     Kernel kernel = work_.kernel(id);
@@ -318,8 +319,8 @@ class StageStep {
   StepWriter& step_;
   LayerWriter writer_;
   std::vector<PipelinePass> passes_;
-  std::uint32_t first_pass_ = 0;              // of the schedule
-  std::vector<std::uint32_t> last_;           // microbatch of each chunk
+  std::uint32_t first_pass_ = 0;              // position of passes_[0] in the schedule
+  std::vector<std::uint32_t> last_;           // last microbatch of each chunk
   double of_dense_ = 0.0, of_experts_ = 0.0;  // parameters of this stage
   std::optional<GradientQueue> dense_, experts_;
   std::vector<std::uint32_t> received_;  // marks of messages that were posted

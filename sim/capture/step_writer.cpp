@@ -18,7 +18,7 @@ namespace rubato {
 
 namespace {
 
-constexpr std::int64_t host_call_ns = 5'000;  // a launch of the host, far ahead of the GPU
+constexpr std::int64_t host_call_ns = 5'000;  // of each call; so the host runs ahead of the GPU
 constexpr std::int64_t not_known = -1;
 
 constexpr std::array<std::int64_t, step_streams> stream_numbers{7,  20, 24, 28, 29, 32,
@@ -32,7 +32,7 @@ std::size_t slot(StepStream stream) { return static_cast<std::size_t>(stream); }
 
 using Interval = std::pair<std::int64_t, std::int64_t>;
 
-// How long some of `these` last and none of `others`, which are in order and apart.
+// How long at least one of `these` lasts and none of `others`. `others` are in order and disjoint.
 std::int64_t only_in(std::vector<Interval> these, const std::vector<Interval>& others) {
   std::ranges::sort(these);
   std::int64_t sum = 0, done = 0;  // counted up to here
@@ -153,7 +153,8 @@ void StepWriter::follow(StepStream stream, StepStream other) {
   if (used(other)) wait(stream, mark(other));
 }
 
-// Ranks take turns, each as far as it gets without knowing when a message it waits for is over.
+// Ranks take turns. In each turn a rank goes on up to a launch that waits for a message whose end
+// is not yet known.
 class StepTiming {
  public:
   explicit StepTiming(std::span<StepWriter> ranks) : ranks_(ranks), next_(ranks.size(), 0) {
@@ -200,7 +201,7 @@ class StepTiming {
     return next_[r] != first;
   }
 
-  // Nothing: a message it waits for is not over yet.
+  // When a launch can start, ns; nothing: the end of a message it waits for is not yet known.
   [[nodiscard]] static std::optional<std::int64_t> ready(const StepWriter& rank,
                                                          const std::vector<std::int64_t>& ends,
                                                          std::uint32_t at) {
@@ -219,7 +220,7 @@ class StepTiming {
     return ready_ns;
   }
 
-  // Both sides of a route come in the same order.
+  // Matches the sides of messages: on a route, both sides come in the same order.
   void arrive(const Side& side) {
     const StepWriter& rank = ranks_[side.rank];
     const StepWriter::Order& order = rank.orders_[side.launch];

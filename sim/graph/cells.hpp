@@ -1,5 +1,5 @@
 #pragma once
-// What launches take at each clock where something else knows it than the model of a graph.
+// Time and energy of launches at each clock where they come from elsewhere than a graph's model.
 
 #include <cstddef>
 #include <optional>
@@ -12,8 +12,8 @@
 namespace rubato {
 
 /// Time and energy of each launch of a graph at each clock, as measured or modelled elsewhere.
-/// Nothing is anchored to captured times, and nothing is shared: each GPU has one stream, and no
-/// collectives of several ranks.
+/// Nothing is anchored to captured times, and launches share no GPU: each GPU has one stream, and
+/// there are no collectives of several ranks.
 class LaunchCells {
  public:
   LaunchCells() = default;
@@ -21,14 +21,14 @@ class LaunchCells {
   LaunchCells& operator=(const LaunchCells&) = delete;
   virtual ~LaunchCells() = default;
 
-  /// Clocks there are: those of plans are below.
+  /// How many clocks there are; ids of plans are below it.
   [[nodiscard]] virtual std::size_t clocks() const = 0;
-  /// A launch of the graph as a whole, idle power included.
-  /// @pre activities are asked for at clocks they can have
+  /// Time and energy of a whole launch, idle power included.
+  /// @pre `clock` is one that the activity can have
   [[nodiscard]] virtual OperatingPoint at(std::size_t activity, ClockId clock) const = 0;
   /// Board power of a GPU that runs nothing, W.
   [[nodiscard]] virtual double idle_power_w(ClockId clock) const = 0;
-  /// Nothing where both are the same setting.
+  /// What a change of clock takes; nothing where both clocks are the same setting.
   [[nodiscard]] virtual std::optional<SwitchCost> change(const SwitchModel& switching, ClockId from,
                                                          ClockId to) const = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double s_per_ns = 1e-9;
 
-// When a GPU ran what, as captured.
+// One kernel's time on a GPU, as captured.
 struct Interval {
   double start_s = 0.0, end_s = 0.0;
   KernelId kernel;
@@ -48,13 +48,13 @@ std::vector<GpuIntervals> captured_intervals(const ExecutionGraph& graph) {
   return gpus;
 }
 
-// Collectives that share a GPU with compute for longer than clocks of files are rounded to.
+// Collectives that share a GPU with compute for longer than times in files are rounded to.
 std::set<KernelId> kernels_beside_compute(const ExecutionGraph& graph) {
   constexpr double rounding_s = 1e-6;
   std::set<KernelId> kernels;
   for (GpuIntervals& gpu : captured_intervals(graph)) {
     std::ranges::sort(gpu.compute, {}, &Interval::start_s);
-    double latest_s = 0.0;  // launches on several streams: an end never goes back
+    double latest_s = 0.0;  // last end so far: ends ascend, so that they can be searched
     for (Interval& one : gpu.compute) one.end_s = latest_s = std::max(latest_s, one.end_s);
     for (const Interval& one : gpu.collectives) {
       const auto beside =
@@ -78,17 +78,18 @@ std::optional<double> sent_bytes(const Capture& capture, const CapturedCollectiv
 // What launches of a kernel send, and how long they took as captured.
 struct Sent {
   double traffic_bytes = 0.0, time_s = 0.0;
-  bool known = true;  // of all of them
+  bool known = true;  // the bytes of all of them
   bool any = false;
 };
 
-// Of a kernel: where ranks were joined, its time is that of the transfer, from the last arrival on;
-// elsewhere nothing tells it from waiting.
+// The launches of a kernel. `joined`: their ranks were joined, so their time is that of the
+// transfer, from the last arrival on. `alone`: nothing tells their time from waiting.
 struct KernelSent {
   Sent joined, alone;
 };
 
-// From the last arrival to the first end, of launches that were joined; shape [captures][launches].
+// Seconds from the last arrival to the first end, of launches that were joined; shape
+// [captures][launches].
 std::vector<std::vector<std::optional<double>>> transfer_times(const CaptureGraph& run,
                                                                std::span<const Capture> captures) {
   std::vector<std::vector<std::optional<double>>> times;
@@ -123,14 +124,14 @@ std::vector<KernelSent> sent_by_kernels(const CaptureGraph& run,
 }
 
 double threads_of_block(const Kernel& kernel) {
-  constexpr double usual = 512.0;  // of NCCL; 256 to 640
+  constexpr double usual = 512.0;  // NCCL's blocks have 256 to 640
   if (!kernel.launch) return usual;
   double threads = 1.0;
   for (const std::uint32_t extent : kernel.launch->block) threads *= std::max(extent, 1U);
   return threads;
 }
 
-// The worst of what is known of its launches.
+// Takes the worst of what is known of its launches.
 void take_shares(const Sent& sent, const Kernel& kernel, OverlappingCollective& one) {
   if (!sent.any) return;
   if (!sent.known || !(sent.time_s > 0.0)) {

@@ -93,7 +93,7 @@ GraphModel disturbed(const GraphModel& model, const GraphDisturbance& disturbanc
   std::vector<GpuThrottle> of_gpu(graph.gpus().size());
   for (const RankThrottle& one : disturbance.throttles) {
     (void)at_rank(ranks, one.rank);
-    // Each has to be in range, also one that another hides.
+    // Each has to be in range, also one that a lower one hides.
     (void)model.with_throttles(std::vector<GpuThrottle>(of_gpu.size(), one.throttle));
     for (std::size_t g = 0; g < of_gpu.size(); ++g) {
       if (graph.gpus()[g].rank != one.rank) continue;

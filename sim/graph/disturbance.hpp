@@ -1,7 +1,7 @@
 #pragma once
-// What may go differently from a graph's times: ranks with a slower or throttled GPU or a slower
-// link, jitter. What the others can save while they wait is what the planner finds on the disturbed
-// graph.
+// What may go differently from a graph's times: stragglers (ranks with a slower or throttled GPU or
+// a slower link), and jitter. On the disturbed graph the planner finds what the other ranks can
+// save while they wait.
 
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace rubato {
 
-/// A rank whose kernels, or whose communication, take that many times as long.
+/// A rank whose kernels, or whose communication, take `factor` times as long.
 struct RankSlowdown {
   std::uint32_t rank = 0;
   double factor = 1.0;  ///< >= 1
@@ -18,17 +18,18 @@ struct RankSlowdown {
   friend bool operator==(const RankSlowdown&, const RankSlowdown&) = default;
 };
 
-/// A rank that is held back by heat or by whoever runs it, at a lower core clock or a lower power
-/// limit; see GpuThrottle.
+/// A rank held at a lower core clock or power limit, by heat or by whoever runs it; see
+/// GpuThrottle.
 struct RankThrottle {
   std::uint32_t rank = 0;
   GpuThrottle throttle;
 };
 
-/// Factors multiply where several are of one rank; of throttles the lowest of each kind counts.
+/// Several factors of one rank multiply. Of several throttles of one rank the lowest clock and the
+/// lowest power limit count.
 struct GraphDisturbance {
-  std::vector<RankSlowdown> gpus = {};   ///< kernels, but those of communication
-  std::vector<RankSlowdown> links = {};  ///< communication it takes part in: the slowest counts
+  std::vector<RankSlowdown> gpus = {};   ///< of kernels, but those of communication
+  std::vector<RankSlowdown> links = {};  ///< of communication: its slowest rank counts
   std::vector<RankThrottle> throttles = {};
   double jitter_frac = 0.0;  ///< standard deviation of log time of each kernel, 0 to 1
   std::uint64_t seed = 1;    ///< of the jitter
@@ -38,8 +39,7 @@ struct GraphDisturbance {
   }
 };
 
-/// What each activity takes over what was captured, shape [activities]: for
-/// GraphModel::with_slowdown.
+/// Time of each activity over its captured time, shape [activities], for GraphModel::with_slowdown.
 /// @throws UsageError for a rank that the graph does not have, a factor that is not a number >= 1,
 ///         jitter outside 0 to 1
 [[nodiscard]] std::vector<double> slowdown_of(const ExecutionGraph& graph,

@@ -15,8 +15,8 @@ namespace rubato {
 
 namespace {
 
-constexpr double best_guess = 0.5;     // of the open range, see anchored()
-constexpr double least_time_s = 1e-9;  // of a kernel that was only joined, or took no time
+constexpr double best_guess = 0.5;     // lean in the open range, see anchored()
+constexpr double least_time_s = 1e-9;  // for kernels of which all launches were joined or took 0 s
 
 }  // namespace
 
@@ -109,7 +109,7 @@ GraphModel GraphModel::with_comm_sms(std::vector<OverlappingCollective> collecti
   return other;
 }
 
-// A captured time, load beside it included, follows no clock: only what is added does.
+// The captured time, which includes the load beside it, follows no clock. Only what is added does.
 double GraphModel::transfer_s(std::size_t activity, double core_mhz) const {
   const Activity& of = graph_->activities()[activity];
   if (of.kind != ActivityKind::transfer) return 0.0;
@@ -176,11 +176,11 @@ void GraphModel::move_collectives() {
   }
 }
 
-// Power is not known to fall with the SMs, nor energy with the time: what is longer draws the power
-// it had, what is shorter takes the energy.
+// Power is not known to fall with the number of SMs, nor energy with the time. So a collective that
+// gets longer draws the power it had, and one that gets shorter takes the energy it took.
 KernelCoefficients GraphModel::on_its_sms(KernelId kernel,
                                           const KernelCoefficients& captured) const {
-  // Of a collective that was joined the transfer takes the time, and it waits as it did.
+  // Of a collective joined over ranks the transfer takes the added time: see transfer_s().
   if (moved_.empty() || added_[index(kernel)] == 0.0 || !launched_[index(kernel)]) return captured;
   const ClockState state = clock_state(spec_, captured_clock_, false);
   const double captured_s = unlimited_point(state, captured).time_s;
@@ -189,8 +189,8 @@ KernelCoefficients GraphModel::on_its_sms(KernelId kernel,
   return moved;
 }
 
-// Replays the captured times backwards: how much of a launch of the model each one did while it ran
-// beside those it ran beside.
+// The inverse of a replay: times are given, as captured, and work is found. That is how many
+// launches of the model each launch did in its time, at the rates it had beside the others.
 void GraphModel::anchor_work() {
   std::ranges::fill(work_, 0.0);
   struct Change {

@@ -76,7 +76,7 @@ class GraphReplay {
   }
 
  private:
-  // A run with the memory of one before. Launches that have cells are reset as they begin.
+  // Begins a run in the memory of an earlier one. Launches with cells are reset as they begin.
   void start_over() {
     const std::size_t size = graph_.size();
     run_ = std::exchange(simulator_.spare_, {});
@@ -144,7 +144,7 @@ class GraphReplay {
     return !gpus_[g].is_stalled(at_s) && !simulator_.differ(asked_clock(g), gpus_[g].held.clock);
   }
 
-  // The collective that a stream has run since its arrival.
+  // Ends the collective that a stream has run since its arrival.
   void leave(const Activity& departure, double at_s) {
     const std::uint32_t g = gpu_of(departure);
     settle(g, at_s);
@@ -182,7 +182,7 @@ class GraphReplay {
     }
   }
 
-  // Launches of a kernel a second, as one of those that run on a GPU.
+  // Launches per second of a kernel that runs on a GPU, beside the others there.
   [[nodiscard]] double rate(std::uint32_t g, std::uint32_t kernel) const {
     const GpuState& gpu = gpus_[g];
     const auto at = std::ranges::lower_bound(gpu.kernels, kernel) - gpu.kernels.begin();
@@ -216,7 +216,7 @@ class GraphReplay {
     return simulator_.model_->throttle_of(GpuId{g});
   }
 
-  // Whose clock a GPU takes; `nobody` if it runs nothing, or only holds collectives.
+  // The launch whose clock a GPU takes; `nobody` if it runs nothing, or only holds collectives.
   [[nodiscard]] std::uint32_t leader(std::uint32_t g) const {
     std::uint32_t oldest = nobody;
     for (const Running& one : gpus_[g].running) {
@@ -228,7 +228,7 @@ class GraphReplay {
     return oldest;
   }
 
-  // The clock that is asked for; the one in force if none is.
+  // The clock that is asked for; the one in force if no launch asks.
   [[nodiscard]] ClockId asked_clock(std::uint32_t g) const {
     const GpuState& gpu = gpus_[g];
     if (gpu.timed_clock) return *gpu.timed_clock;
@@ -245,7 +245,7 @@ class GraphReplay {
     share(g, at_s);
   }
 
-  // A stall ends, or the clock changes, or it is too early for that.
+  // A stall ends, or the clock changes, or it is too early for a change, which is put off.
   void change_clock(std::uint32_t g, double at_s) {
     GpuState& gpu = gpus_[g];
     settle(g, at_s);
@@ -303,8 +303,8 @@ class GraphReplay {
     transfers_.stall(gpu, at_s, true);
   }
 
-  // Looks up rates and power of what runs now, and says when the next launch ends or the clock may
-  // change. @param change_s  not before
+  // Looks up rates and power of what runs at `at_s`, and queues the next end of a launch or change
+  // of clock. @param change_s  earliest change of clock
   void share(std::uint32_t g, double at_s, double change_s = -unbounded_s) {
     GpuState& gpu = gpus_[g];
     const ClockId asked = asked_clock(g);
@@ -339,7 +339,7 @@ class GraphReplay {
     }
   }
 
-  // What runs, together, goes on at the clock held. @return the next end unless it stalls
+  // What runs together goes on at the clock held. @return the next end; unbounded_s in a stall
   [[nodiscard]] double run_on_shared(std::uint32_t g, double at_s) {
     GpuState& gpu = gpus_[g];
     gpu.kernels.clear();
@@ -365,7 +365,7 @@ class GraphReplay {
     return &gpu.stall;
   }
 
-  // Of an activity on a stream. (An optional, made to be read at once, would be waited for.)
+  // The GPU of an activity on a stream. (Returning an optional, only to be read, costs time.)
   [[nodiscard]] std::uint32_t gpu_of(const Activity& activity) const {
     assert(activity.stream.has_value());
     return graph_.streams()[*activity.stream].gpu.value;
@@ -380,7 +380,7 @@ class GraphReplay {
   const GraphPlan& plan_;
   GraphRunOptions options_;
   bool free_changes_;
-  std::vector<double>& left_;          // of each launch, in launches of the model
+  std::vector<double>& left_;          // work left of each launch, in launches of the model
   std::vector<std::uint32_t>& waits_;  // arcs each activity still waits for
   std::size_t ended_ = 0;              // activities
   std::vector<double>& ready_s_;

@@ -1,5 +1,5 @@
 #pragma once
-// Launches that have cells while a graph is replayed: each is alone on its GPU.
+// Launches that have cells (LaunchCells) while a graph is replayed: each is alone on its GPU.
 
 #include <cstdint>
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace rubato {
 
-/// How the launches of one replay get on. A launch that nothing interrupts takes its cell's time
-/// and energy to the last bit.
+/// The progress of the launches of one replay. A launch that nothing interrupts takes its cell's
+/// time and energy to the last bit.
 class CellLaunches {
  public:
-  /// All outlive it. @param left  of each launch, as a share
+  /// All arguments must outlive it. @param left  what is left of each launch, as a share
   CellLaunches(const LaunchCells* cells, GraphRun& run, std::vector<double>& left)
       : cells_(cells), run_(run), left_(left) {}
 
-  /// Books what a GPU did; what is left of a launch when it ends is booked there.
+  /// Books what a GPU did in `passed_s`. What is left of a launch at its end, end_launch() books.
   void settle(const GpuState& gpu, GpuTotals& totals, double passed_s) {
     if (!gpu.running.empty()) totals.busy_s += passed_s;
     if (!gpu.runs) {
@@ -31,7 +31,7 @@ class CellLaunches {
     left_[i] = 1.0;
   }
 
-  /// @return the launch
+  /// Ends the launch that runs. @return its activity
   std::uint32_t end_launch(GpuState& gpu, GpuTotals& totals) {
     const std::uint32_t ended = gpu.running.front().activity;
     book(gpu, totals, left_[ended]);
@@ -40,7 +40,7 @@ class CellLaunches {
     return ended;
   }
 
-  /// At the clock held. @return when the launch ends unless something comes in between
+  /// Goes on at the clock held. @return when the launch ends if nothing comes in between
   [[nodiscard]] double go_on(GpuState& gpu, double at_s) {
     constexpr double never_s = std::numeric_limits<double>::infinity();
     gpu.runs = !gpu.running.empty() && !gpu.is_stalled(at_s);
@@ -62,7 +62,7 @@ class CellLaunches {
   }
 
  private:
-  // A part of the launch that runs.
+  // Books a part of the launch that runs. @param part  as a share of it
   void book(const GpuState& gpu, GpuTotals& totals, double part) {
     const std::uint32_t i = gpu.running.front().activity;
     const double part_s = part * gpu.point.time_s, part_j = part * gpu.point.energy_j;
@@ -76,7 +76,7 @@ class CellLaunches {
     if (gpu.point.power_limited) totals.power_limited_s += part_s;
   }
 
-  const LaunchCells* cells_;  // none: not used
+  const LaunchCells* cells_;  // null: this object is not used
   GraphRun& run_;
   std::vector<double>& left_;
 };

@@ -10,10 +10,10 @@ std::vector<HeldClock> asked_clocks(const ExecutionGraph& graph,
   for (std::size_t g = 0; g < plan.timed.size(); ++g)
     clocks[g].clock = (end == RunEnd::first ? plan.timed[g].front() : plan.timed[g].back()).clock;
   if (!plan.timed.empty()) return clocks;
-  std::vector<int> known(clocks.size(), 0);  // 1: of some stream, 2: of the main one
+  std::vector<int> known(clocks.size(), 0);  // a clock from: 1 any stream, 2 the main one
   const bool only_main = end == RunEnd::last || plan.only_main_streams_ask;
   const int best = only_main ? 2 : 1;
-  // From that end on, until the clocks of all GPUs are known for good.
+  // From that end of the run on, until no GPU's clock can still change.
   std::size_t open = clocks.size();
   for (std::size_t k = 0; k < graph.size() && open > 0; ++k) {
     const std::size_t i = end == RunEnd::first ? k : graph.size() - 1 - k;

@@ -13,45 +13,46 @@
 
 namespace rubato {
 
-/// What a GPU runs, oldest first.
+/// One activity that a GPU runs.
 struct Running {
   std::uint32_t activity = 0;
   std::uint32_t kernel = 0;
   bool holds = false;  ///< a collective between arrival and departure: others decide its end
 };
 
-/// One GPU while a graph is replayed. What has run is settled whenever the running set changes.
+/// One GPU while a graph is replayed. Its progress is booked (settled) whenever the set of what
+/// runs changes.
 struct GpuState {
-  std::vector<Running> running;
+  std::vector<Running> running;        ///< oldest first
   std::vector<std::uint32_t> kernels;  ///< of `running`, sorted: the key of sharing
   const Sharing* sharing = nullptr;
   HeldClock held;
   std::optional<ClockId> timed_clock;  ///< asked for, where clocks go by time
   double stalled_until_s = -std::numeric_limits<double>::infinity();  ///< nothing runs before
   Sharing stall;                                                      ///< while it stalls
-  double since_s = 0.0;
-  std::uint32_t version = 0;  ///< of the running set; events of older ones are void
+  double since_s = 0.0;                                               ///< settled up to here
+  std::uint32_t version = 0;  ///< of the running set; events of older versions are void
   // Where there are cells:
-  bool runs = false;     ///< a launch, and no stall: at `point` until `end_s`
-  OperatingPoint point;  ///< of all of the launch at the clock held
+  bool runs = false;     ///< a launch runs and no stall holds it: at `point` until `end_s`
+  OperatingPoint point;  ///< of the whole launch at the clock held
   double end_s = 0.0;
   std::size_t next = 0;                  ///< of the GPU's launches, the first that has not ended
-  std::optional<std::uint32_t> waiting;  ///< a launch that is ready, for its clock
+  std::optional<std::uint32_t> waiting;  ///< a launch that is ready but waits for its clock
 
   [[nodiscard]] bool is_stalled(double at_s) const noexcept { return at_s < stalled_until_s; }
 };
 
-/// A transfer stands still while one of its GPUs stalls.
+/// One transfer while a graph is replayed. It stands still while one of its GPUs stalls.
 struct TransferState {
-  double left_s = 0.0, since_s = 0.0;
-  double all_s = 0.0;         ///< from begin to end at the clocks its GPUs have
-  std::uint32_t stalls = 0;   ///< of its GPUs
-  std::uint32_t version = 0;  ///< events of older ones are void
+  double left_s = 0.0, since_s = 0.0;  ///< what was left of it at `since_s`
+  double all_s = 0.0;                  ///< from begin to end at the clocks its GPUs have
+  std::uint32_t stalls = 0;            ///< how many of its GPUs stall
+  std::uint32_t version = 0;           ///< events of older versions are void
   bool begun = false;
 };
 
-/// Ends come before starts of the same moment, so that launches in a row do not overlap; clocks
-/// change when all that begins at a moment has begun.
+/// Kinds of events, in their order at one moment. Ends come before starts, so that launches in a
+/// row do not overlap. Clocks change when all that begins at the moment has begun.
 enum class EventKind : std::uint8_t {
   transfer_ends,
   launch_ends,
@@ -60,16 +61,17 @@ enum class EventKind : std::uint8_t {
   clock_changes
 };
 
-/// Of an activity (`what`: transfer, begin), or of a GPU (its next launch, its clock).
+/// An event of a discrete-event simulation.
 struct Event {
   double at_s;
   EventKind kind;
-  std::uint32_t what;
+  std::uint32_t what;     ///< transfer_ends, begins: the activity; all others: the GPU
   std::uint32_t version;  ///< clock_asked: position among the GPU's timed clocks
 };
 
-/// Events by time, then kind, what and version. A heap of its own: std::priority_queue writes an
-/// event part by part and reads it back as a whole at once, which processors wait for.
+/// Priority queue of events by time, then kind, `what` and version. A binary heap of its own:
+/// std::priority_queue writes an event part by part and at once reads it back as a whole, which
+/// stalls processors (failed store forwarding).
 class EventQueue {
  public:
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
@@ -123,10 +125,12 @@ class EventQueue {
 
 enum class RunEnd { first, last };
 
-/// What the first or the last launch of each GPU asks for, shape [gpus]. The last one is of the
-/// main stream if that has any.
-/// @param main  see main_streams
-/// @param work  of each activity, see GraphModel::work; empty: all launches do some
+/// The clock that the first or the last launch of each GPU asks for, shape [gpus]; of a plan with
+/// clocks by time, the first or the last of these. The last launch of the main stream goes before
+/// later ones of other streams. The first does too where only main streams ask.
+/// @param main  main stream of each GPU, see main_streams
+/// @param work  of each activity, see GraphModel::work; those with 0 count for nothing. Empty: all
+///              launches count
 [[nodiscard]] std::vector<HeldClock> asked_clocks(const ExecutionGraph& graph,
                                                   std::span<const std::uint32_t> main,
                                                   std::span<const double> work,

@@ -10,11 +10,11 @@
 
 namespace rubato {
 
-/// The transfers of one replay. They take the time of the model at the clocks of their GPUs, and
-/// stand still while one of those stalls.
+/// The transfers of one replay. Each takes the time that the model says for the clocks of its GPUs,
+/// and stands still while one of them stalls.
 class GraphTransfers {
  public:
-  /// All outlive it.
+  /// All arguments must outlive it.
   GraphTransfers(const GraphSimulator& simulator, const std::vector<GpuState>& gpus,
                  EventQueue& events)
       : simulator_(simulator), graph_(*simulator.graph_), gpus_(gpus), events_(events) {}
@@ -31,12 +31,12 @@ class GraphTransfers {
     end_unless_stalled(i, at_s);
   }
 
-  /// Whether the end that was announced is still the end.
+  /// Whether an end that was queued is still valid.
   [[nodiscard]] bool ends(const Event& event) const {
     return of_activity_.at(event.what).version == event.version;
   }
 
-  // What is left of the transfers that a GPU takes part in goes on at its new clock.
+  // Times again what is left of the transfers that a GPU takes part in, at its new clock.
   void retime(const GpuState& gpu, double at_s) {
     if (simulator_.cells_ != nullptr || !simulator_.model_->transfers_follow_clocks()) return;
     for (const Running& one : gpu.running) {
@@ -55,7 +55,7 @@ class GraphTransfers {
     }
   }
 
-  // Transfers that a GPU takes part in stand still, or go on.
+  // Stops the transfers that a GPU takes part in where its stall begins; else lets them go on.
   void stall(const GpuState& gpu, double at_s, bool begins) {
     for (const Running& one : gpu.running) {
       if (!one.holds) continue;
@@ -73,7 +73,7 @@ class GraphTransfers {
   }
 
  private:
-  // At the clocks its GPUs have.
+  // Time of a transfer at the clocks that its GPUs have.
   [[nodiscard]] double transfer_s(std::uint32_t i) const {
     const GraphModel& model = *simulator_.model_;
     if (!model.transfers_follow_clocks()) return model.transfer_s(i);

@@ -105,14 +105,14 @@ GraphRun GraphSimulator::run(const GraphPlan& plan, const GraphRunOptions& optio
     return asked_clocks(*graph_, main_stream_,
                         cells_ != nullptr ? std::span<const double>() : model_->work(), plan, end);
   };
-  // Cells keep the change from the last launch's clock to the first one's also where it is free.
+  // With cells, the change from the last launch's clock to the first one's counts even if free.
   if (options.switching.is_free())
     return GraphReplay(*this, plan, options,
                        asked(cells_ != nullptr ? RunEnd::last : RunEnd::first))
         .run();
   const std::vector<HeldClock> assumed = asked(RunEnd::last);
   GraphRun found = GraphReplay(*this, plan, options, assumed).run();
-  // What one run leaves behind, another clock, a change under way or a dwell, meets the next.
+  // The next run meets what this one leaves behind: another clock, a change under way, a dwell.
   const std::vector<HeldClock>& held = found.left_behind;
   bool as_assumed = true;
   for (std::size_t g = 0; g < held.size(); ++g) {

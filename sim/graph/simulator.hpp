@@ -1,8 +1,8 @@
 #pragma once
-// Replays an execution graph at the clocks of a plan: every GPU has one clock at a time, launches
-// that run together share it, its SMs, its DRAM bandwidth and its power limit. Every total that is
-// reported comes from here: captured runs, traces and pipelines are all graphs. docs/graphs.md,
-// section 4.
+// Replays an execution graph at the clocks of a plan, as a discrete-event simulation. Every GPU has
+// one clock at a time; launches that run together share its SMs, its DRAM bandwidth and its power
+// limit. Every total that is reported comes from here: captured runs, traces and pipelines are all
+// graphs. docs/graphs.md, section 4.
 
 #include <cstdint>
 #include <limits>
@@ -16,25 +16,26 @@
 
 namespace rubato {
 
-/// A GPU asks for a clock from a moment on.
+/// A clock that a GPU asks for from a moment on.
 struct TimedClock {
   double from_s = 0.0;
   ClockId clock;
 };
 
-/// The clock every launch asks for, shape [activities]; those of other activities count for
-/// nothing. A GPU has one clock: what the running launch of its main stream asks for, else the
-/// oldest running launch. While it runs nothing, or only holds collectives of several ranks, it
-/// keeps its clock.
+/// Which clock every launch asks for. A GPU has one clock: the one that the running launch of its
+/// main stream asks for, else the one of the oldest running launch. While it runs nothing, or only
+/// holds collectives of several ranks, it keeps its clock.
 struct GraphPlan {
-  std::vector<ClockId> clock_of_activity;
+  std::vector<ClockId> clock_of_activity;  ///< shape [activities]; only those of launches count
   /// Launches on other streams than the main one ask for nothing: they run at the clock they find.
   bool only_main_streams_ask = false;
-  /// Each GPU's clocks by time, whatever runs: launches ask for nothing then. In order, at least
-  /// one for each GPU; the first also holds before its time. Empty: launches ask.
+  /// Each GPU's clocks by time, whatever runs; launches then ask for nothing. Shape [gpus], each in
+  /// order of time with at least one clock; the first also holds before its time. Empty: launches
+  /// ask.
   std::vector<std::vector<TimedClock>> timed = {};
-  /// GPUs know which launch comes next: they ask for its clock when the one before it ends, be it
-  /// ready or not, and it waits for that clock. Only of graphs with cells.
+  /// Each GPU knows which launch comes next. It asks for the clock of that launch when the launch
+  /// before ends, whether the next is ready or not, and the next waits for its clock. Only for
+  /// graphs with cells.
   bool asked_ahead = false;
 };
 
@@ -45,22 +46,22 @@ struct GraphPlan {
 struct GpuPhase {
   double start_s = 0.0;
   GpuId gpu;
-  std::uint32_t running = 0;  ///< launches
+  std::uint32_t running = 0;  ///< how many launches run, collectives included
   double power_w = 0.0;
   double core_mhz = 0.0;  ///< in effect
   bool power_limited = false;
-  ClockId clock;  ///< asked for
+  ClockId clock;  ///< setting in force; during a stall the one to come
 };
 
 /// One GPU of a replay, from the origin to the last end of the graph.
 struct GpuTotals {
-  double energy_j = 0.0;  ///< idle power included, and the rest of the node
-  double busy_s = 0.0;    ///< some launch ran
+  double energy_j = 0.0;  ///< idle power and host power included
+  double busy_s = 0.0;    ///< some launch was under way, running or stalled
   double power_limited_s = 0.0;
   std::uint64_t clock_changes = 0;
-  double stalled_s = 0.0;           ///< part of busy_s: waited for changes of clock
+  double stalled_s = 0.0;           ///< in stalls of changes of clock
   double switch_energy_j = 0.0;     ///< part of energy_j: of changes, idle power of stalls included
-  std::uint64_t late_launches = 0;  ///< led, but waited for the clock they asked for
+  std::uint64_t late_launches = 0;  ///< led, but not at once at the clock they asked for
 };
 
 /// A clock in force, and from when on a request for another one may be issued.
@@ -69,15 +70,15 @@ struct HeldClock {
   double free_s = -std::numeric_limits<double>::infinity();
 };
 
-/// How a launch ran that has cells: stalls in it are not counted.
+/// How a launch ran that has cells.
 struct LaunchRun {
-  double begin_s = 0.0;  ///< the first stall is over
-  OperatingPoint point;  ///< of all of it; the core clock is the one at its begin
+  double begin_s = 0.0;  ///< when it first runs: a stall before that is over
+  OperatingPoint point;  ///< of the whole launch without its stalls; core clock: that at its begin
   ClockId clock;         ///< in force when it begins
   bool late = false;     ///< the clock it asked for was not in force throughout
 };
 
-/// A change of clock.
+/// A change of clock. Its lead is from request_s to stall_from_s, its stall from there to effect_s.
 struct ClockChange {
   GpuId gpu;
   double request_s = 0.0;  ///< negative: issued in the run before
@@ -87,7 +88,7 @@ struct ClockChange {
   double energy_j = 0.0;  ///< idle power during the stall included
 };
 
-/// Times are seconds since the origin.
+/// A replay. Times are seconds since the origin.
 struct GraphRun {
   std::vector<double> start_s, end_s;  ///< shape [activities]
   std::vector<double> energy_j;        ///< shape [activities]: own, and a share of idle power
@@ -96,21 +97,22 @@ struct GraphRun {
   std::vector<GpuTotals> gpus;         ///< shape [gpus]
   std::vector<GpuPhase> phases;        ///< by time; empty unless asked for
   std::vector<HeldClock> left_behind;  ///< shape [gpus]: what the next run meets, at its time 0
-  double span_s = 0.0;                 ///< last end
-  double total_energy_j = 0.0;         ///< all GPUs
+  double span_s = 0.0;                 ///< makespan: last end
+  double total_energy_j = 0.0;         ///< of all GPUs
 };
 
 /// How to replay.
 struct GraphRunOptions {
-  bool phases = false;         ///< keep what each GPU did
+  bool phases = false;         ///< fill GraphRun::phases
   SwitchModel switching = {};  ///< the default: changes of clock take nothing
-  /// What the run follows, where changes of clock take something. Nothing: a run like it, so that
-  /// it is in steady state, which may take a second replay. Of as many GPUs.
+  /// The run before, on as many GPUs: its left_behind is where this one begins, if changes of clock
+  /// take something or there are cells. Null: a run like this one came before (steady state), which
+  /// may take a second replay to find.
   const GraphRun* after = nullptr;
 };
 
-/// Replays on one thread; keeps what it learned of kernels that run together, so one object should
-/// serve many plans.
+/// Replays on one thread. It keeps what it worked out for kernels that run together, so one object
+/// should serve many plans.
 class GraphSimulator {
  public:
   /// @param model  must outlive the simulator
@@ -120,15 +122,15 @@ class GraphSimulator {
   /// @param graph, cells  must outlive the simulator; plans are of the cells' clocks
   GraphSimulator(const ExecutionGraph& graph, const LaunchCells& cells);
 
-  /// Changes of clock that take something are replayed in steady state, runs like this one came
-  /// before. Requests go out so early that a change takes effect when the launch
-  /// that leads asks for it; if the change before it is still under way or the dwell is not over,
-  /// launches run on at the old clock until then. While a GPU stalls, all it runs stands still, a
-  /// transfer it takes part in too.
+  /// Replays a plan. Changes of clock that take something are replayed in steady state: runs like
+  /// this one came before. Requests go out so early that the lead is over when the launch that
+  /// leads begins. If an earlier change is still under way by then, or its dwell is not over,
+  /// launches run on at the old clock until the new one can come. While a GPU stalls, all it runs
+  /// stands still, and so does a transfer it takes part in.
   /// @throws DataError if the plan does not fit the graph, UsageError as validate(SwitchModel)
   [[nodiscard]] GraphRun run(const GraphPlan& plan, const GraphRunOptions& options = {});
 
-  /// A run that is not needed any more: the next one gets its memory.
+  /// Takes back a run that is not needed any more: the next one gets its memory.
   void take_back(GraphRun&& run) { spare_ = std::move(run); }
 
  private:
@@ -142,17 +144,17 @@ class GraphSimulator {
   friend class GraphTransfers;
 
   const ExecutionGraph* graph_;
-  const GraphModel* model_ = nullptr;   // or
-  const LaunchCells* cells_ = nullptr;  // what launches take
+  const GraphModel* model_ = nullptr;   // what launches take: this one, or
+  const LaunchCells* cells_ = nullptr;  // this one
   std::vector<ClockPair> clocks_;       // empty where there are cells
   std::size_t clock_count_ = 0;
   std::vector<std::unique_ptr<SharedGpu>> gpu_of_clock_;  // shape [throttles x clocks]
-  std::vector<std::uint32_t> first_out_, out_;            // followers of each activity
+  std::vector<std::uint32_t> first_out_, out_;            // successors of each activity, in rows
   std::vector<double> out_lag_s_;
   std::vector<std::uint32_t> waits_;        // arcs into each activity
   std::vector<std::uint32_t> main_stream_;  // of each GPU
   std::vector<std::uint32_t> transfer_of_;  // of each arrival
-  // Of replays, which come one after the other: large graphs would else wait for memory.
+  // Memory that replays use one after the other: large graphs would else wait for it each time.
   struct Scratch {
     std::vector<double> left, ready_s;
     std::vector<std::uint32_t> waits;

@@ -18,7 +18,7 @@ namespace rubato {
 
 namespace {
 
-// Sizes of the block, fp16: sequence 4096, a batch of 2, hidden 2048, two ranks.
+// Sizes of the block in fp16: 4096 tokens a sequence, 2 sequences, 2048 hidden, 2 ranks.
 constexpr double tokens = 4096.0 * 2.0, hidden = 2048.0, ranks = 2.0, element_bytes = 2.0;
 constexpr double activation_bytes = tokens * hidden * element_bytes;
 constexpr double qkv_bytes = 3.0 * activation_bytes / ranks;
@@ -26,7 +26,8 @@ constexpr double qkv_flops = 2.0 * tokens * hidden * 3.0 * hidden / ranks;
 constexpr double projection_flops = 2.0 * tokens * hidden * hidden / ranks;
 constexpr double weight_bytes = hidden * hidden * element_bytes / ranks;  // of the projection
 constexpr double traffic_bytes = activation_bytes * 2.0 * (ranks - 1.0) / ranks;  // a ring's
-// Bytes that bias, dropout and add move, over those of the layer norm: 7.5 passes and 2.
+// Bytes that bias, dropout and add move, as a share of theirs and the layer norm's together: 7.5
+// and 2 passes over the activations.
 constexpr double dropout_add_share = 7.5 / 9.5;
 
 enum Parameter : std::size_t {
@@ -58,8 +59,9 @@ KernelCoefficients core_bound(double time_s, double dram_bytes, const ClockState
   return {.core_cycles = time_s / top.s_per_cycle, .dram_bytes = dram_bytes, .fixed_s = 1e-6};
 }
 
-// The source numbers nine parts: a linear layer is a GEMM and its bias. Part 4, the split, moves
-// nothing. The collective waits for the part before the one before its first: docs/contention.md.
+// The kernel that a window of the source starts with. The source numbers nine parts: a linear layer
+// is two, a GEMM and its bias. Part 4, the split, moves nothing. The collective waits for the
+// second part before its first: docs/contention.md.
 std::size_t first_kernel(int op) {
   static const std::map<int, std::size_t> kernels{{0, 0}, {2, 1}, {3, 2}, {5, 4}, {6, 4}};
   const auto found = kernels.find(op);
@@ -76,8 +78,9 @@ std::size_t end_kernel(int op) {
   return found->second;
 }
 
-// Of the logarithm of a parameter, next to errors in per cent: felt where the rows say nothing, as
-// one clock alone says nothing of how cores and voltage follow the clock.
+// Prior standard deviation of the logarithm of a parameter, next to errors of 1 %. The prior
+// decides where the rows say nothing: one clock alone, for example, says nothing of how cores and
+// voltage follow the clock.
 constexpr double prior_width = 0.25;
 
 }  // namespace

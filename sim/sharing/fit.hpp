@@ -17,7 +17,8 @@ namespace rubato {
 /// One measured setting: the means of its repetitions.
 struct OverlapRow {
   std::optional<double> core_mhz;   ///< locked clock; nothing: "auto"
-  int first_op = -1, last_op = -1;  ///< of the source's numbering; -1: one after the other
+  int first_op = -1, last_op = -1;  ///< parts beside the collective, as the source numbers them;
+                                    ///< -1: none, the collective runs by itself
   double comm_sms = 0.0;
   double comm_block_threads = 0.0;
   double time_s = 0.0;    ///< of a block
@@ -30,24 +31,27 @@ struct OverlapRow {
 /// The same of a file's text. @param name  for messages
 [[nodiscard]] std::vector<OverlapRow> overlap_rows(std::string_view csv, std::string name);
 
-/// What the rows determine: how a collective shares a GPU, and this block on this card. All > 0.
+/// The parameters fitted to the rows: how a collective shares a GPU, and this block on this card.
+/// All > 0.
 struct OverlapBlock {
   static constexpr std::size_t count = 15;
   static const std::array<std::string_view, count> names;
 
   std::array<double, count> values;  ///< in the order of `names`
 
-  /// Before the rows are looked at: sizes of the block over usual rates, the spec's voltage.
+  /// The prior, made without the rows: sizes of the block over usual rates, the spec's voltage.
   [[nodiscard]] static OverlapBlock prior();
   [[nodiscard]] CollectiveSharing sharing() const;
+  /// The spec of the measured card, an A100-SXM4-40GB.
   /// @param a100  the shipped spec of an A100-SXM4
   [[nodiscard]] GpuSpec card(const GpuSpec& a100) const;
-  /// Of one setting; its time and energy are not looked at. @throws UsageError for a window that
-  /// the source does not have
+  /// Predicts one setting; the row's time and energy are not looked at.
+  /// @throws UsageError for a window that the source does not have
   [[nodiscard]] OverlapCost predict(const GpuSpec& card, const OverlapRow& row) const;
 };
 
-/// Least squares over the relative errors of time and energy, with a weak prior.
+/// Least squares (Levenberg and Marquardt) over the relative errors of time and energy, with a weak
+/// Gaussian prior.
 /// @param rows  at least 16, with both clocks and several SM counts
 [[nodiscard]] OverlapBlock fit_overlap(const GpuSpec& a100, std::span<const OverlapRow> rows);
 
@@ -62,10 +66,10 @@ struct OverlapErrors {
 [[nodiscard]] OverlapErrors overlap_errors(const GpuSpec& a100, const OverlapBlock& block,
                                            std::span<const OverlapRow> rows);
 
-/// What a fold of a cross-validation leaves out together.
+/// What the rows that a fold of a cross-validation leaves out have in common.
 enum class OverlapFold { clock, comm_sms, window, block_threads };
 
-/// Errors of every row by a fit to the rows of all other folds.
+/// Cross-validation: errors of every row by a fit to the rows of all other folds.
 [[nodiscard]] OverlapErrors cross_validated(const GpuSpec& a100, std::span<const OverlapRow> rows,
                                             OverlapFold fold);
 

@@ -1,4 +1,4 @@
-// How long launches take at most beside others.
+// Upper bounds: how long launches take at most beside others.
 
 #include <algorithm>
 #include <numeric>
@@ -7,8 +7,8 @@
 
 namespace rubato {
 
-// At any clock from the slowest to the one requested: the lower it is, the longer a launch and its
-// parts take; the more SMs others hold, the longer its core part, of which it is a larger share.
+// Bounds at any clock from the slowest to the one requested. A lower clock makes a launch and its
+// parts longer. SMs that others hold make its core part longer, and that a larger share of it.
 SharedGpu::Most SharedGpu::most(std::uint32_t kernel, double held_frac,
                                 const ClockState& slowest) const {
   const Alone held = alone(slowest, kernel, held_frac), free = alone(slowest, kernel, 0.0);
@@ -24,13 +24,14 @@ SharedGpu::Most SharedGpu::most(std::uint32_t kernel, double held_frac,
   return most;
 }
 
-// Beyond idle power: none runs faster than alone on all SMs it can fill.
+// Most power beyond idle that a kernel draws: it runs no faster than alone on all SMs it can fill.
 double SharedGpu::most_active_w(std::uint32_t kernel) const {
   const OperatingPoint point = alone(requested_, kernel, 0.0).point;
   return point.energy_j / point.time_s - requested_.idle_w * kernels_[kernel].idle_scale;
 }
 
-// Of one kernel beside one of each other stream, between the slowest clock and the one requested.
+// Bound of one kernel beside one of each other stream, at any clock from the slowest to the one
+// requested.
 double SharedGpu::longest_s(std::uint32_t kernel, const Most& own,
                             std::span<const Most> others) const {
   std::vector<double> core_uses{own.core_use}, dram_uses{own.dram_use};
@@ -83,7 +84,8 @@ void SharedGpu::raise_longest(std::span<const std::vector<std::uint32_t>> stream
   }
 }
 
-// At the clock requested, and where the power limit may lower it down to the lowest.
+// The larger of two bounds: at the clock requested, and, for launches that the power limit may slow
+// down, at any clock down to the lowest.
 std::vector<std::vector<double>> SharedGpu::longest_s(
     std::span<const std::vector<std::uint32_t>> streams) const {
   std::vector<std::vector<double>> longest;

@@ -36,7 +36,7 @@ class Overlap {
     pass(now, launches / now.launches_per_s[0]);
   }
 
-  // One launch, beside the collective until either is over.
+  // Runs one launch, beside the collective until either is over.
   void run_beside(std::uint32_t kernel) {
     if (collective_left_ <= 0.0) return run_alone(kernel, 1.0);
     const std::array<std::uint32_t, 2> both{kernel, collective_};

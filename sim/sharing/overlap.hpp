@@ -1,6 +1,6 @@
 #pragma once
-// Time and energy of kernels in a row with a collective beside some of them: what a choice of the
-// collective's SMs and of the clock does. docs/contention.md.
+// Time and energy of kernels in a row with a collective beside some of them (overlap), by the
+// number of SMs that the collective holds and by the clock. docs/contention.md.
 
 #include <cstddef>
 #include <span>
@@ -22,21 +22,24 @@ struct OverlappedSequence {
   std::vector<KernelCoefficients> kernels;
   std::vector<double> sm_share;    ///< shape [kernels], in (0, 1]
   std::size_t first = 0, end = 0;  ///< first <= end <= kernels
-  double host_s = 0.0;             ///< the GPU idles, >= 0
+  double host_s = 0.0;             ///< time in which the GPU idles before the first kernel, >= 0
 };
 
+/// What a sequence takes.
 struct OverlapCost {
   double time_s = 0.0;
   double energy_j = 0.0;  ///< of the board, idle power included
 };
 
+/// One choice, and what the sequence then takes.
 struct OverlapPoint {
   double comm_sms = 0.0;
   ClockPair clock;
   OverlapCost cost;
 };
 
-/// One choice. @throws UsageError if first or end is out of range or the shapes differ
+/// Plays the sequence for one choice.
+/// @throws UsageError if first or end is out of range or the shapes differ
 [[nodiscard]] OverlapCost overlap_cost(const GpuSpec& spec, const CollectiveSharing& sharing,
                                        const OverlappedSequence& sequence,
                                        const HeldCollective& collective, const ClockPair& clock,

@@ -8,11 +8,11 @@ namespace rubato {
 
 namespace {
 
-constexpr double least_sms_left = 0.02;  // share of the SMs: collectives never hold all of them
+constexpr double least_sms_left = 0.02;  // share of all SMs that collectives never hold
 
 double drawn_out(double use, double factor) { return 1.0 - use + use * factor; }
 
-// A set of kernels as a number: multiplied by 2^64 / golden ratio, as of Fibonacci hashing.
+// Hash of a set of kernels (Fibonacci hashing: multiplied by 2^64 / golden ratio).
 std::uint64_t hash_of(std::span<const std::uint32_t> set) {
   std::uint64_t hash = set.size();
   for (const std::uint32_t kernel : set) {
@@ -25,7 +25,7 @@ std::uint64_t hash_of(std::span<const std::uint32_t> set) {
 }  // namespace
 
 SmDemand sm_demand(const Kernel& kernel, double sm_count) {
-  constexpr double channels = 16.0;  // of NCCL, one block each; 8 to 32 on current GPUs
+  constexpr double channels = 16.0;  // of NCCL, one block each; it uses 8 to 32 on current GPUs
   const bool collective = kernel.kind == KernelClass::communication;
   double blocks = collective ? channels : sm_count;
   if (kernel.launch) {
@@ -77,7 +77,7 @@ double stretch(std::span<const double> uses) {
   constexpr double close_enough = 1e-13;
   double factor = 1.0;
   if (uses.size() < 2) return factor;
-  // What is granted falls ever less steeply, so Newton's steps come from below and never pass.
+  // What is granted falls with the factor and is convex: Newton's method never passes the root.
   for (int i = 0; i < most_steps; ++i) {
     double granted = 0.0, slope = 0.0;
     for (const double use : uses) {
@@ -131,7 +131,7 @@ void SharedGpu::grow() {
   }
 }
 
-// A kernel that would fill more SMs than are left takes its core cycles on fewer.
+// A kernel that would fill more SMs than are left runs its core cycles on those, so takes longer.
 SharedGpu::Alone SharedGpu::alone(const ClockState& state, std::uint32_t k,
                                   double held_frac) const {
   KernelCoefficients kernel = kernels_[k];
@@ -202,8 +202,8 @@ Sharing SharedGpu::limited(std::span<const std::uint32_t> running) {
   const auto at_clock = [&](double core_mhz) {
     return unlimited(running, clock_state(*spec_, spec_->mem_states[index(clock_.mem)], core_mhz));
   };
-  // Alone, a launch runs where the limit holds it anywhere else: of several clocks with that power,
-  // which launches bound by memory may have, both must take the same.
+  // Alone, a launch runs at the clock of regulated_point, as in a table. Launches bound by memory
+  // may have the same power at several clocks, and both searches must find the same one.
   if (running.size() == 1) {
     const MemState& mem = spec_->mem_states[index(clock_.mem)];
     const double mhz =
@@ -212,7 +212,7 @@ Sharing SharedGpu::limited(std::span<const std::uint32_t> running) {
     sharing.power_limited = true;
     return sharing;
   }
-  // False position from both ends; a side that stays twice loses half its weight (Illinois).
+  // False position (regula falsi, Illinois variant): an end that stays twice has its excess halved.
   constexpr int most_steps = 60;
   constexpr double close_enough = 1e-9;
   double high_mhz = requested_.core_mhz, low_mhz = std::min(spec_->core.min_mhz, high_mhz);

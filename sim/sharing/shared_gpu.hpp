@@ -1,6 +1,6 @@
 #pragma once
-// Kernels that run at the same time on one GPU: they share SMs, DRAM bandwidth
-// and the power limit. docs/contention.md.
+// Kernels that run at the same time on one GPU (contention): they share SMs, DRAM bandwidth and the
+// power limit. docs/contention.md.
 
 #include <cstdint>
 #include <deque>
@@ -13,21 +13,21 @@
 
 namespace rubato {
 
-/// What a collective does to those beside it, and they to it. Fitted to measured_in, one type of
-/// GPU and one library: elsewhere a guess. docs/contention.md.
+/// How a collective slows down the kernels beside it, and they slow it down. Fitted to one type of
+/// GPU and one library, `measured_in`: elsewhere a guess. docs/contention.md.
 struct CollectiveSharing {
   static constexpr const char* measured_in =
       "A100-SXM4-40GB, MSCCL++ all-reduce of two ranks; "
       "models/data/measured/kareus_a100_overlap";
 
-  double sm_gbs = 6.85;             ///< traffic one SM carries, blocks of reference_threads, GB/s
-  double threads_exponent = 0.854;  ///< of that traffic in the threads of a block
-  double core_share = 0.711;        ///< of the time of the copy loop that follows the core clock
-  double load_slowdown = 0.463;  ///< of the collective beside kernels that keep the GPU busy, >= 0
-  double dram_weight = 1.25;     ///< of its DRAM use, as the others feel it, > 0
-  double sm_w = 0.43;            ///< power of a held SM at the voltage floor, W
+  double sm_gbs = 6.85;  ///< traffic one SM carries with a block of reference_threads, GB/s
+  double threads_exponent = 0.854;  ///< that traffic grows with the block's threads to this power
+  double core_share = 0.711;        ///< share of the copying time that follows the core clock
+  double load_slowdown = 0.463;     ///< share by which a collective takes longer beside full load
+  double dram_weight = 1.25;        ///< factor on a collective's DRAM use as others feel it, >= 0
+  double sm_w = 0.43;               ///< power of a held SM at the voltage floor, W
 
-  /// Worst errors of predicted blocks with SM counts that were left out of the fit.
+  /// Worst relative errors of predicted blocks with SM counts that were held out of the fit.
   static constexpr double held_out_time_frac = 0.031, held_out_energy_frac = 0.042;
 
   static constexpr double reference_threads = 1024.0;
@@ -36,34 +36,34 @@ struct CollectiveSharing {
 
 /// The SMs a kernel asks for.
 struct SmDemand {
-  double share = 1.0;  ///< of the SMs a launch can fill, in (0, 1]
+  double share = 1.0;  ///< SMs that a launch can fill, as a share of the GPU's, in (0, 1]
   double held = 0.0;  ///< SMs it keeps from all others while it runs: a collective's blocks; else 0
 };
 
 /// From the grid of a launch: one block of a collective holds one SM.
 [[nodiscard]] SmDemand sm_demand(const Kernel& kernel, double sm_count);
 
-/// A collective on a number of SMs: latency, then its traffic over the link, plus the time its SMs
-/// take to copy it, `traffic / (comm_sms x rate of one)`.
-/// @param latency_s      what neither SMs nor clock change, > 0
-/// @param traffic_bytes  each rank sends (message x ring factor), > 0; read and written at both
-/// ends
+/// A collective on a number of SMs. It takes a latency, plus the time its SMs take to copy what is
+/// sent: traffic / (comm_sms x rate of one SM).
+/// @param latency_s      time that neither SMs nor clock change, > 0
+/// @param traffic_bytes  what each rank sends (message x bus_factor), > 0; read and written at both
+///                       ends
 /// @param comm_sms       SMs it holds, >= 1, one block each
 /// @param block_threads  threads of a block, > 0
 [[nodiscard]] KernelCoefficients collective_on_sms(const CollectiveSharing& sharing,
                                                    double latency_s, double traffic_bytes,
                                                    double comm_sms, double block_threads);
 
-/// Time that SMs take to copy what a collective sends, at the reference clock.
+/// Time that SMs take to copy what a collective sends, at the reference clock, s.
 [[nodiscard]] double copy_time_s(const CollectiveSharing& sharing, double traffic_bytes,
                                  double comm_sms, double block_threads);
 
-/// The same collective, its SMs copying so much longer at the reference clock, or shorter.
-/// @param known  stays no shorter than its core and fixed parts leave room for
+/// The same collective with its SMs copying `added_s` longer at the reference clock, or shorter
+/// where that is below 0. Core and fixed part keep at least 1 % of what they are in `known`.
 [[nodiscard]] KernelCoefficients copying_longer(const CollectiveSharing& sharing,
                                                 const KernelCoefficients& known, double added_s);
 
-/// How fast each of some running kernels gets on, and what the board draws.
+/// How fast each of some kernels runs beside the others, and what the board draws.
 struct Sharing {
   std::vector<double> launches_per_s;  ///< in the order asked for
   std::vector<double> active_w;        ///< above idle, in the order asked for
@@ -78,39 +78,42 @@ struct Sharing {
 /// so one object serves one thread.
 class SharedGpu {
  public:
-  /// @param kernels   coefficients, shape [kernels]; a collective's on the SMs it holds here. The
-  ///                  same collective on other SMs is another kernel
+  /// @param kernels   coefficients, shape [kernels]; those of a collective are for the SMs it holds
+  ///                  (`demands`). The same collective on other SMs is another kernel
   /// @param demands   shape [kernels]
   SharedGpu(const GpuSpec& spec, std::vector<KernelCoefficients> kernels,
             std::vector<SmDemand> demands, const ClockPair& clock, double power_limit_w,
             const CollectiveSharing& collectives = {});
 
+  /// Rates and power of kernels that run together.
   /// @param running  indices of kernels, repeats allowed; may be empty (idle)
   /// @return valid while this object lives
   [[nodiscard]] const Sharing& at(std::span<const std::uint32_t> running);
 
-  /// Most of DRAM that a kernel ever uses at the requested clock, as those beside it feel it, in
-  /// [0, 1]: alone, on all SMs it can fill.
+  /// Largest share of DRAM bandwidth that a kernel uses at the requested clock, as those beside it
+  /// feel it, in [0, 1]. It is that of the kernel alone, on all SMs it can fill.
   [[nodiscard]] double dram_use(std::uint32_t kernel) const;
 
-  /// No launch takes longer while at most one kernel of each stream runs, s.
-  /// @param streams  kernels that each may run
-  /// @return of one launch of each, shape as streams
+  /// Upper bounds on the time of one launch while at most one kernel of each stream runs, s.
+  /// @param streams  kernels that each stream may run
+  /// @return for each kernel, shape as streams
   [[nodiscard]] std::vector<std::vector<double>> longest_s(
       std::span<const std::vector<std::uint32_t>> streams) const;
 
  private:
-  // Of one running kernel: what it would be by itself on the SMs that are left to it.
+  // One running kernel as it would be by itself on the SMs that are left to it. Uses are shares of
+  // its time.
   struct Alone {
     OperatingPoint point;
     double core_use, dram_use, busy;
   };
-  // Of one kernel, whatever others hold: no more than this. Seconds are of one launch.
+  // Upper bounds of one kernel. Seconds are of one launch.
   struct Most {
     double time_s = 0.0, core_s = 0.0, dram_s = 0.0, core_use = 0.0, dram_use = 0.0;
   };
+  // A set of running kernels and what was worked out for it.
   struct Answer {
-    std::size_t key = 0, size = 0;  // in keys_
+    std::size_t key = 0, size = 0;  // where its set lies in keys_
     Sharing sharing;
   };
 
@@ -139,9 +142,10 @@ class SharedGpu {
   std::vector<double> uses_;
 };
 
-/// Factor by which the use of one resource is drawn out when its users want more than
-/// there is: s >= 1 with sum of u / (1 - u + u * s) = 1; 1 if the uses fit.
-/// @param uses  share of its time alone a kernel uses the resource, each in [0, 1]
+/// Factor s by which the use of one resource takes longer when its users want more of it than there
+/// is. For example, two kernels that alone use DRAM all the time: s = 2. s >= 1 solves
+/// sum of u / (1 - u + u s) = 1; it is 1 if the uses u add up to no more than 1.
+/// @param uses  share of a kernel's time alone in which it uses the resource, each in [0, 1]
 [[nodiscard]] double stretch(std::span<const double> uses);
 
 }  // namespace rubato

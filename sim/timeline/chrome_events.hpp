@@ -13,15 +13,16 @@ namespace rubato {
 /// Where text goes, piece by piece: a file, or a string.
 using TextSink = std::function<void(std::string_view)>;
 
-/// The document: a head, events, an end. No event stays in memory, so that there may be millions.
+/// The document: a head, events, an end. Events are handed on as they come, so that there may be
+/// millions.
 class ChromeTrace {
  public:
   using Json = nlohmann::ordered_json;
 
-  /// @param other_data  what the viewer shows of the whole
+  /// @param other_data  what the viewer shows about the whole trace
   ChromeTrace(TextSink sink, const Json& other_data);
 
-  /// Bytes that are not UTF-8 are replaced.
+  /// Adds an event. Bytes of it that are not UTF-8 are replaced.
   void event(const Json& event);
 
   /// Ends the document, with a newline. To be called once, after all events.
@@ -40,7 +41,7 @@ class ChromeProcess {
  public:
   using Json = ChromeTrace::Json;
 
-  /// Names the process. `trace` lives longer.
+  /// Names the process. `trace` must outlive it.
   ChromeProcess(ChromeTrace& trace, int pid, const std::string& title);
 
   /// Names a row. Rows stand in the order of their numbers, or of `place`.

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "rank 1 GPU 0", without what all GPUs of the graph share.
+// "rank 1 GPU 0"; without the rank where all GPUs of the graph are of one.
 std::string name_of_gpu(const ExecutionGraph& graph, GpuId id) {
   const GraphGpu& gpu = graph.gpus()[index(id)];
   const bool one_rank = std::ranges::all_of(
@@ -24,7 +24,7 @@ std::string name_of_gpu(const ExecutionGraph& graph, GpuId id) {
                   : fmt::format("rank {} GPU {}", gpu.rank, gpu.device);
 }
 
-// When activities ran; without energies: as captured.
+// When activities ran, and their energies; without energies: a run as captured.
 struct Times {
   std::span<const double> start_s, end_s, energy_j;  ///< shape [activities]
 };
@@ -68,7 +68,7 @@ class RunWriter {
     }
   }
 
-  // Of phases that last no time nothing is told.
+  // Counters of all GPUs. Phases that last no time are left out.
   void counters(const GpuSpec& spec) {
     const GraphRun& run = *track_->run;
     const ClockGrid& grid = *track_->grid;
@@ -104,8 +104,8 @@ class RunWriter {
     out_.counter("power_w", "W", run.span_s, 0.0);
   }
 
-  // Launches of a pass that follow each other, and changes from request to effect, as far as they
-  // lie in this run.
+  // A slice for each row of launches of one pass, and one for each change of clock from request to
+  // effect, as far as it lies in this run.
   void passes_and_changes() {
     constexpr int passes = 1;
     const int changes = row_of(graph_.streams().size());

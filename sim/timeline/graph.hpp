@@ -1,6 +1,6 @@
 #pragma once
 // Runs of execution graphs as a Chrome trace, one below the other: as captured, replayed, planned.
-// plan.hpp and pipeline.hpp say what is special about those of traces and pipelines.
+// plan.hpp and pipeline.hpp add what is special to runs of traces and pipelines.
 
 #include <functional>
 #include <string>
@@ -18,29 +18,29 @@ struct SliceText {
   ChromeProcess::Json args;
 };
 
-/// A run to draw below the one before. What it refers to outlives the call that draws it.
+/// A run to draw below the one before. What it refers to must outlive the call that draws it.
 struct GraphTrack {
   std::string title;
   const GraphRun* run = nullptr;    ///< with phases, else there are no counters
-  const ClockGrid* grid = nullptr;  ///< of the clocks in the phases; without: one counter, the
-                                    ///< power of all GPUs together
-  /// Of each launch, by its activity. Empty: as recorded in a capture.
+  const ClockGrid* grid = nullptr;  ///< of the clocks in the phases; null: one counter, the power
+                                    ///< of all GPUs together
+  /// Text of each launch, by its activity. Empty: its kernel's name and numbers, as of a capture.
   std::function<SliceText(std::size_t)> text_of = {};
-  /// Rows of the passes and changes of clock beside that of the launches: of a graph with one
-  /// stream, whose launches have cells.
+  /// Adds rows for passes and for changes of clock to that of the launches. Only for a graph with
+  /// one stream whose launches have cells.
   bool passes_and_changes = false;
 };
 
-/// A power log to draw with the captured run, in its time.
+/// A power log to draw with the captured run, in the time of that run.
 struct PowerTrack {
   std::vector<double> at_s, power_w;  ///< shape [samples]
 };
 
-/// Draws a run as process `pid`: one row per stream of each GPU and one per rank for the calls of
-/// its host. Launches are slices, a collective of several ranks one from arrival to departure,
-/// which says how long it waited. Counters per GPU: power_w, core_mhz and mem_mhz, 0 after the last
-/// end. Times in us since the origin.
-/// @param spec  of the grid; may be null without one
+/// Draws a run as process `pid`: one row per stream of each GPU, and one per rank for the calls of
+/// its host. A launch is a slice. A collective of several ranks is a slice from arrival to
+/// departure, which says how long it waited. Counters per GPU: power_w, core_mhz and mem_mhz, 0
+/// after the last end. Times in us since the origin.
+/// @param spec  of the grid; may be null if the track has no grid
 void draw_graph_run(ChromeTrace& trace, int pid, const ExecutionGraph& graph, const GpuSpec* spec,
                     const GraphTrack& track);
 

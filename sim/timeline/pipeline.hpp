@@ -16,8 +16,8 @@ struct PipelineTrack {
   SwitchModel switching = {};
 };
 
-/// Writes Chrome trace JSON: one row per stage with a slice per pass, and the power of all stages,
-/// waiting included, as a counter. Times in us from 0.
+/// Writes Chrome trace JSON: one row per stage with a slice per pass, and a counter with the power
+/// of all stages together, waiting included. Times in us from 0.
 void write_pipeline_timeline(const TextSink& sink, const PipelineWork& work,
                              const std::vector<PipelineTrack>& tracks);
 
