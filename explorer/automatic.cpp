@@ -36,8 +36,8 @@ SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& m
   return solve_switching(problem, starts, {.gap_frac = gap_frac}, context);
 }
 
-// Where the clocks of `part` are in `grid`, or clocks that come to the same; empty if it does not
-// hold them all, or no others.
+// Where the clocks of `part`, or clocks with the same effect, are in `grid`. Empty if `grid` lacks
+// one of them, or has no more clocks than `part`.
 std::vector<ClockId> places_of(const ClockGrid& part, const ClockGrid& grid, const GpuSpec& spec) {
   if (part.size() >= grid.size()) return {};
   std::vector<ClockId> places;

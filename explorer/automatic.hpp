@@ -6,12 +6,13 @@
 
 namespace rubato {
 
-/// The plans that do not know of switching are starts of the search, and so is the plan on the
-/// spec's first grid where `grid` holds it: more clocks never make a worse plan.
+/// Searches from several starts: the plans that take changes of clock to be free, at each other
+/// granularity. If `grid` holds the spec's default grid and more clocks, the plan on that grid is
+/// a start too. So more clocks than these never make a worse plan.
 /// @param per_launch  shape [kernels x grid], host power counted
 /// @param switching   what a change of clock takes
-/// @param budget_s    time of the iteration
-/// @param gap_frac    that is small enough, see SwitchingEffort
+/// @param budget_s    most time of an iteration
+/// @param gap_frac    gap that is small enough, see SwitchingEffort
 [[nodiscard]] SwitchingSolution solve_automatic(const ExplorationInput& input,
                                                 const GpuModel& model, const ClockGrid& grid,
                                                 const ProfileTable& per_launch,

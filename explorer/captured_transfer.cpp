@@ -20,7 +20,7 @@ namespace rubato {
 
 namespace {
 
-// One GPU of the plan by the capture's rank and device.
+// The clocks of the plan's GPU with this rank and device; of its first GPU if it has none.
 StepScore score_for(const ResultStore& store, std::int64_t plan_id, const GraphGpu& gpu,
                     const ClockGrid& grid) {
   std::vector<StoredSegment> segments = stored_segments(store, plan_id, gpu.rank, gpu.device);
@@ -39,7 +39,7 @@ StepScore score_for(const ResultStore& store, std::int64_t plan_id, const GraphG
   return StepScore(step);
 }
 
-// Every memory clock of the run's grid beside every core clock of it.
+// A grid with all clocks of the run's: every memory clock with every core clock.
 std::string grid_of_run(const ResultStore& store, std::int64_t run_id) {
   std::set<std::string> mems, cores;
   for (const auto& row :
@@ -99,7 +99,7 @@ CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
   input.host_power_w = plan.host_power_w;
   std::vector<std::string> notes;
   if (plan.comm_sms) {
-    // Asked for only where there is something to move: an exploration refuses anything else.
+    // Asked for only where there is a collective to move; else the exploration would refuse it.
     const CaptureGraph run = capture_graph(input.captures);
     if (overlapping_collectives(run, input.captures, input.spec.sm_count).empty()) {
       notes.push_back(fmt::format(

@@ -1,6 +1,6 @@
 #pragma once
-// A stored plan of a captured run, played on another capture as the Python package would play it:
-// does it keep its saving there?
+// A stored plan of a captured run, played on another capture as the Python package would play it.
+// Does it keep its saving there?
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace rubato {
 
-/// What a stored plan was asked, on what, and from which clocks.
+/// A stored plan: what was asked, of which run, and from which clocks it was chosen.
 struct StoredGraphPlan {
   std::int64_t plan_id = 0;
   std::string captures;  ///< files of its run, one a line
@@ -23,8 +23,8 @@ struct StoredGraphPlan {
   double host_power_w = 0.0;       ///< of the rest of the node, for each GPU, in every total
 };
 
-/// @throws UsageError if there is no such plan, it was not found, its order is not stored, or it
-/// counts prices
+/// @throws UsageError if there is no such plan, or it was not found, or its order of clocks is not
+///         stored, or it is of least cost
 [[nodiscard]] StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id);
 
 /// Totals of a whole capture, changes of clock counted where it is known what they take.
@@ -50,12 +50,12 @@ struct CapturedTransfer {
   }
 };
 
-/// Each pass of each step gets the clocks of the plan's pass of that name and number in the step
-/// (its last, where the step has more) at the same shares of its time, which is learned by playing
-/// it. Collectives beside compute get the plan's SMs; where none runs beside compute they stay as
-/// captured, and a note says so. A pass that the plan does not have keeps the clock. A GPU that the
-/// plan does not have is set as its first.
-/// @param input  questions and grid are the plan's, whatever they are
+/// Plays a plan on another capture, see play(). Each pass of each step gets the clocks of the
+/// plan's pass of that name and number, at the same shares of its time. Where a step has more such
+/// passes than the plan, they get those of the plan's last one. A pass that the plan does not have
+/// keeps the clock. A GPU that the plan does not have is set as the plan's first. Collectives
+/// beside compute get the plan's SMs. If there are none, all stay as captured, and a note says so.
+/// @param input  its questions, grid and host power are ignored: the plan's are taken
 /// @throws what explore_captured throws
 [[nodiscard]] CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
                                         GraphExplorationInput input,

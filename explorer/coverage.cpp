@@ -44,7 +44,7 @@ struct Tally {
   }
 };
 
-// What campaigns would show whose truths are draws: each has one, in turn.
+// What campaigns would show if their truths were draws: one for each campaign, many times over.
 struct Chance {
   std::vector<std::vector<Cost>> held_by_draw;  // of each campaign
 

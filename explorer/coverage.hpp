@@ -1,6 +1,7 @@
 #pragma once
-// Whether intervals hold the truth: a sweep is measured in part, the rest and plans for it are
-// predicted with intervals, and what was measured says how many of them are right.
+// Coverage: how often 90 % intervals hold the truth. A part of a measured sweep is taken as known.
+// The rest, and plans for it, are predicted with intervals. The measurements left out say how many
+// of these are right.
 
 #include <cstddef>
 #include <limits>
@@ -15,14 +16,15 @@ namespace rubato {
 inline constexpr std::size_t captured_only = std::numeric_limits<std::size_t>::max();
 
 struct CoverageOptions {
-  /// Measured points of each kernel that the GPU's fit has not seen; 0: four fifths of them.
+  /// Points that are known of each kernel that the GPU's fit has not seen; 0: four fifths of its
+  /// points. One row of the result for each.
   std::vector<std::size_t> points{captured_only, 1, 3, 5, 0};
   std::size_t groups = 4;  ///< of kernels, each left out of the GPU's fit in turn
   SweepFitOptions fit = {};
   bool captures = true;  ///< plans of captured runs too
 };
 
-/// 5th and 95th percentile of a share.
+/// 5th and 95th percentile of a share, 0 to 1.
 struct ShareRange {
   double low = 0.0, high = 1.0;
 };
@@ -33,8 +35,9 @@ struct Covered {
   double time = 0.0, energy = 0.0;                      ///< share inside
   double time_width_pct = 0.0, energy_width_pct = 0.0;  ///< mean of high - low
   double time_bias_pct = 0.0, energy_bias_pct = 0.0;    ///< mean of measured - expected
-  /// Of plans: share inside where truths are drawn as intervals are, so that these are right. A
-  /// campaign's plans share its GPU and kernels, and one truth holds or misses many of them.
+  /// Of plans: the share inside that chance allows if the intervals are right, found with truths
+  /// that are drawn as the intervals are. It varies: plans of a campaign share its GPU and kernels,
+  /// so one truth lies inside or outside many of their intervals.
   ShareRange time_by_chance = {}, energy_by_chance = {};
 };
 
@@ -45,7 +48,8 @@ struct CoverageRow {
   Covered captured;        ///< the same of steps that were captured at the highest clocks
 };
 
-/// Plays the campaigns. Points under power caps below the largest are left aside.
+/// Plays the campaigns (explorer/confidence/campaigns.hpp). Points under power caps below the
+/// largest are left aside.
 /// @throws UsageError if there are fewer kernels than two groups need
 [[nodiscard]] std::vector<CoverageRow> measure_coverage(const GpuSpec& frame, const Sweep& sweep,
                                                         const CoverageOptions& options = {},

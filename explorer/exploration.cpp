@@ -17,8 +17,8 @@ namespace rubato {
 
 namespace {
 
-// Runs of launches with one clock each, given what a change of clock costs. What saves nothing that
-// shows in the last digit of a percentage keeps the default clocks.
+// Runs of launches with one clock each, given what a change of clock costs. A plan whose saving
+// does not show in the last digit of a percentage is replaced by the default clocks.
 void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
                       const ProfileTable& per_launch, const Totals& defaults, double gap_frac,
                       const RunContext& context, PlanResult& result) {
@@ -49,7 +49,7 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
   }
 }
 
-// What the simulator need not evaluate again. Measured cells it takes as they are, holes and all.
+// Cells that the simulator need not evaluate again. It reads measured ones itself, holes and all.
 std::span<const OperatingPoint> cells_of(const ExplorationInput& input, const Exploration& found) {
   return input.measured ? std::span<const OperatingPoint>{} : found.cells;
 }
@@ -99,7 +99,7 @@ PlanResult answer(const Question& question, const Shared& shared, const Explorat
   return result;
 }
 
-// Least energy of one clock for all in the time the goal allows.
+// Least energy of one clock for all in the time that the goal allows. Only for waste, one budget.
 std::optional<double> best_one_clock_j(UnitTables& tables, const Question& question,
                                        ClockId default_clock) {
   if (!std::holds_alternative<LeastWaste>(question.goal) ||
@@ -111,7 +111,7 @@ std::optional<double> best_one_clock_j(UnitTables& tables, const Question& quest
   return one_clock.total.energy_j;
 }
 
-// What holds at any clock.
+// Marks of a step that hold at any clock.
 std::vector<Mark> marks_of_step(const ExplorationInput& input, const Exploration& found) {
   std::vector<Mark> marks;
   if (const auto memory = mark_of_memory(input.trace, input.spec)) marks.push_back(*memory);
@@ -120,7 +120,7 @@ std::vector<Mark> marks_of_step(const ExplorationInput& input, const Exploration
   return marks;
 }
 
-// What to know beside a plan's numbers, and what it takes if its changes of clock are not free.
+// Adds what to know beside a plan's numbers, and its totals if changes of clock are not free.
 void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
   if (result.plan.clock_of_site.empty()) return;
   const auto& [input, model, per_launch, tables, simulator] = shared;
@@ -144,8 +144,8 @@ void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
 }
 
 Front front_of(Granularity granularity, const ProfileTable& table) {
-  // A few units have a front that can be listed; kernels have its supported points, between which
-  // slack_ladder() finds others.
+  // The front of few units can be listed. That of kernels is too long: its supported points stand
+  // for it, and slack_ladder() finds others between them.
   const bool few = granularity != Granularity::kernel;
   Front front{.granularity = granularity, .points = {}};
   for (const Cost& cost : few ? exact_front(table) : supported_front(table)) {
@@ -154,8 +154,8 @@ Front front_of(Granularity granularity, const ProfileTable& table) {
   return front;
 }
 
-// What its change may turn out to be. Plans on measured cells were chosen among noisy ones, and
-// where that choice can be played again, it is; other intervals take the model's errors.
+// 90 % interval of a plan's change. A plan on measured cells was chosen among noisy ones. Where
+// that choice can be played again, it is (winners_curse.hpp). Else the model's errors are drawn.
 SavingInterval interval_of_plan(const Shared& shared, PlanIntervals& intervals,
                                 const Exploration& found, const PlanResult& result) {
   const ExplorationInput& input = shared.input;
@@ -167,7 +167,7 @@ SavingInterval interval_of_plan(const Shared& shared, PlanIntervals& intervals,
   if (!played)
     return intervals.of(result.plan, {result.sim.total.time_s, result.sim.total.energy_j},
                         switching_of(input, question));
-  // What is noisy is measured: the GPU.
+  // Only the GPU's cells are noisy. Host power, which is known, comes in beside the table.
   const ProfileTable table =
       unit_table(profile_table(found.cells, input.trace.kernels.size(), found.grid.size()),
                  input.trace, shared.tables.units(question.granularity));
@@ -180,7 +180,7 @@ SavingInterval interval_of_plan(const Shared& shared, PlanIntervals& intervals,
        change_pct(result.sim.total.energy_j, found.baseline.total.energy_j)});
 }
 
-// How far to trust a plan.
+// Adds how far to trust a plan.
 void appraise(const Shared& shared, PlanIntervals& intervals, const Exploration& found,
               PlanResult& result) {
   if (!result.plan.clock_of_site.empty())
@@ -188,7 +188,7 @@ void appraise(const Shared& shared, PlanIntervals& intervals, const Exploration&
   mark(shared, found, result);
 }
 
-// The cells of a request, and nothing of its answers yet.
+// The cells of a request, without any answers yet.
 Exploration begun(const ExplorationInput& input, const GpuModel& model) {
   Exploration found{.grid = input.measured ? ClockGrid(input.spec, input.measured_clocks)
                                            : make_clock_grid(input.spec, input.grid),

@@ -1,6 +1,6 @@
 #pragma once
-// One exploration: a trace on a GPU, the clocks to choose from, the plans found
-// for several goals, and what the simulator says about each.
+// One exploration: a trace on a GPU, the clocks to choose from, the plans found for several goals,
+// and what the simulator says about each.
 
 #include <cstdint>
 #include <memory>
@@ -27,8 +27,8 @@ struct Question {
   Granularity granularity = Granularity::kernel;
   Aggregation aggregation = Aggregation::global;
   Goal goal = LeastWaste{};
-  /// Where the request takes changes of clock to be free: this plan counts them as the spec knows
-  /// them, and is chosen so if its granularity is `segment`.
+  /// Matters where the request takes changes of clock to be free: this plan counts them as the spec
+  /// knows them. If its granularity is `segment`, it is also chosen with them.
   bool counts_changes = false;
 };
 
@@ -43,8 +43,8 @@ struct PlanResult {
   double solve_time_s = 0.0;
   Plan plan;                               ///< empty if infeasible, or of a pipeline
   SimResult sim;                           ///< replayed by the simulator; zero if infeasible
-  std::optional<SavingInterval> interval;  ///< of its change against the default clocks
-  /// With changes of clock as the spec knows them, of a plan that took them to be free.
+  std::optional<SavingInterval> interval;  ///< 90 %, of its change against the default clocks
+  /// Of a plan that took changes of clock to be free: its totals with them, as the spec knows them.
   std::optional<Totals> counted;
   std::vector<Mark> marks;  ///< what to know beside these numbers
 
@@ -71,22 +71,22 @@ struct ExplorationInput {
   std::optional<double> power_limit_w;  ///< replaces the spec's
   SwitchModel switching;
   std::vector<Question> questions;
-  /// Cells to plan on instead of the model's, and the clocks to choose from; nothing: the model's.
+  /// Measured cells to plan on instead of the model's, and the clocks to choose from then.
   std::shared_ptr<const MeasuredCells> measured = {};
   std::vector<ClockPair> measured_clocks = {};
-  RelativeErrors measured_noise = {};  ///< of one of these cells
-  /// Of the rest of the node, for each GPU, W >= 0: in every total and what plans are chosen by,
-  /// but not in `Exploration::cells`, which are the GPU's.
+  RelativeErrors measured_noise = {};  ///< of one of these cells, standard deviation
+  /// Power of the rest of the node for each GPU, >= 0. It is in every total, and plans are chosen
+  /// with it. It is not in `Exploration::cells`, which are the GPU's alone.
   double host_power_w = 0.0;
-  /// Draws for intervals that many requests share; nothing: made for this one.
+  /// Draws for intervals, shared by many requests; nothing: they are made for this one.
   std::shared_ptr<StandardErrorDraws> error_draws = {};
-  bool plans_only = false;  ///< no intervals, marks or fronts: they take longer than plans
+  bool plans_only = false;  ///< no intervals, marks or fronts, which take longer than plans
 };
 
-/// What a change of clock takes in the plan of a question.
+/// What a change of clock takes in the plan of a question, see Question::counts_changes.
 [[nodiscard]] SwitchModel switching_of(const ExplorationInput& input, const Question& question);
 
-/// The model that answers it. @throws what GpuModel throws
+/// The model that answers a request. @throws what GpuModel throws
 [[nodiscard]] GpuModel model_of(const ExplorationInput& input);
 
 /// Everything an exploration found. `cells` has shape [kernels x clocks].
@@ -94,7 +94,7 @@ struct Exploration {
   ClockGrid grid;
   std::vector<OperatingPoint> cells;
   std::vector<CoefficientSource> coefficient_sources;  ///< shape [kernels]
-  std::vector<bool> work_dropped;                      ///< beyond the GPU's peaks, shape [kernels]
+  std::vector<bool> work_dropped;                      ///< see GpuModel::work_dropped, [kernels]
   SimResult baseline;                                  ///< default clocks everywhere
   std::vector<Mark> baseline_marks;                    ///< what every change is against
   std::vector<PlanResult> plans;                       ///< in the order of the questions

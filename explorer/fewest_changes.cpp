@@ -9,8 +9,8 @@ namespace rubato {
 
 namespace {
 
-// How often launches of one unit come right after launches of another, the iteration before
-// included. The smaller unit first.
+// For pairs of units, the smaller one first: how often a launch of one comes right after a launch
+// of the other. The first launch comes after the last of the iteration before.
 using Neighbours = std::map<std::pair<std::size_t, std::size_t>, std::uint64_t>;
 
 Neighbours neighbours_of(const Trace& trace, const ChoiceUnits& units) {
@@ -37,7 +37,7 @@ std::uint64_t count_changes(const Neighbours& neighbours, const std::vector<Cloc
   return changes;
 }
 
-// Which clocks cost a unit what the chosen one does.
+// Which clocks take no more time and energy of a unit than the chosen one, to rounding.
 class EqualClocks {
  public:
   EqualClocks(const ProfileTable& table, const std::vector<ClockId>& chosen)
@@ -58,7 +58,7 @@ class EqualClocks {
     return equal_[unit * clocks_ + index(clock)] != 0;
   }
 
-  // The clock most of `units` may take, the default one of equals.
+  // The clock that most of `units` may take; of equals the default one.
   [[nodiscard]] ClockId most_common(const std::vector<std::size_t>& units,
                                     ClockId default_clock) const {
     std::vector<std::uint32_t> takers(clocks_);
@@ -77,7 +77,7 @@ class EqualClocks {
   std::vector<std::uint8_t> equal_;  ///< 1 or 0, shape [units x clocks]
 };
 
-// Each unit to the clock of a neighbour, while that leaves fewer changes.
+// Moves each unit to the clock of a neighbour, while that leaves fewer changes.
 void settle(const Neighbours& neighbours, const EqualClocks& equal, std::vector<ClockId>& clocks) {
   for (bool moved = true; moved;) {
     moved = false;

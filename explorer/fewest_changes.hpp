@@ -1,5 +1,5 @@
 #pragma once
-// Of choices that cost the same, one with few changes of clock.
+// Among choices of the same time and energy, one with few changes of clock.
 
 #include <vector>
 
@@ -9,14 +9,14 @@
 
 namespace rubato {
 
-/// Changes of clock in one iteration of many, repeats expanded.
+/// Changes of clock in one iteration of many, repeats and the change from the one before included.
 /// @param clock_of_unit  shape [units]
 [[nodiscard]] std::uint64_t changes_of_clock(const Trace& trace, const ChoiceUnits& units,
                                              const std::vector<ClockId>& clock_of_unit);
 
-/// A choice of the same times and energies, to rounding, with no more changes of clock: units
-/// go to clocks that many share, the default one first, then each to what its neighbours have
-/// as long as that helps. A local optimum.
+/// A choice of the same times and energies, to rounding, with no more changes of clock: a local
+/// optimum. Units go to clocks that many of them can share; of equal ones to the default clock.
+/// Then each goes to the clock of a neighbour as long as that helps.
 /// @param table  [units x clocks]
 [[nodiscard]] std::vector<ClockId> with_few_changes(const Trace& trace, const ChoiceUnits& units,
                                                     const ProfileTable& table,

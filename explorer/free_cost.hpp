@@ -1,6 +1,6 @@
 #pragma once
-// What an iteration takes under a plan where changes of clock are free and no cell was measured:
-// what simulate() adds up, launch by launch, to the last bit, without a replay.
+// What an iteration takes under a plan where changes of clock are free and no cell was measured. It
+// is added up launch by launch without a replay, and equals what simulate() gives, to the last bit.
 
 #include <vector>
 
@@ -12,6 +12,7 @@
 
 namespace rubato {
 
+/// Sums over an iteration.
 /// @param model  without measured cells
 /// @param plan   its clocks are of `grid`
 [[nodiscard]] Cost free_cost(const Trace& trace, const GpuModel& model, const ClockGrid& grid,

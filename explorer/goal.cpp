@@ -35,7 +35,7 @@ std::optional<Granularity> granularity_named(std::string_view name) noexcept {
        {Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic}) {
     if (name_of(value) == name) return value;
   }
-  // As files and scripts called segments before "auto" was a clock's word alone.
+  // An older name, in files and scripts.
   return name == "auto" ? std::optional(Granularity::automatic) : std::nullopt;
 }
 

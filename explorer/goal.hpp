@@ -8,13 +8,13 @@
 
 namespace rubato {
 
-/// Least energy with time <= (1 + slack_frac + tolerance_frac) x the default clocks' time.
-/// slack_frac = 0 is the paper's "strict waste", others its "relaxed waste".
+/// Least energy with time <= (1 + slack_frac + tolerance_frac) x the default clocks' time. A slack
+/// of 0 is the "strict waste" of Spaan et al. (published.hpp), any other their "relaxed waste".
 struct LeastWaste {
   double slack_frac = 0.0;      ///< > -1; 0.02 allows 2 % more time, -0.02 asks for 2 % less
   double tolerance_frac = 0.0;  ///< >= 0; what still counts as "no slower"
 };
-struct LeastEdp {};                           ///< energy x time
+struct LeastEdp {};                           ///< energy-delay product: energy x time
 struct LeastEd2p {};                          ///< energy x time^2
 struct LeastEnergy {};                        ///< no bound on time
 struct LeastTime {                            ///< within an energy and/or average power budget
@@ -28,9 +28,10 @@ struct Prices {
   double per_gpu_hour = 0.0;  ///< of a GPU's time beside its energy, >= 0
   double pue = 1.0;           ///< energy of the building over that of its computers, >= 1
 
-  /// Of a step on so many GPUs. @param energy_j  of all of them together
+  /// What a step on so many GPUs costs. @param energy_j  of all of them together
   [[nodiscard]] double of(double time_s, double energy_j, double gpus = 1.0) const noexcept;
-  /// Power that costs as much as a GPU's time, W: a second more pays where it saves more J.
+  /// Power that costs as much as a GPU's time, W. One more second pays off where it saves more than
+  /// so many joules.
   [[nodiscard]] double time_worth_w() const noexcept;
 };
 /// Energy and time at their prices, no bound on time.
@@ -40,11 +41,11 @@ struct LeastCost {
 
 using Goal = std::variant<LeastWaste, LeastEdp, LeastEd2p, LeastEnergy, LeastTime, LeastCost>;
 
-/// What is given one clock: the whole iteration, a pass, a kernel, or runs of
-/// launches that the search finds itself, given what a change of clock costs.
+/// What is given one clock: the whole iteration, a pass, a kernel, or (`automatic`, in tables
+/// `segment`) runs of launches, which the search finds, given what a change of clock costs.
 enum class Granularity { iteration, pass, kernel, automatic };
 
-/// local: every unit meets the goal on its own; global: one budget for all units.
+/// local: every unit meets the goal by itself; global: one budget for all units.
 enum class Aggregation { local, global };
 
 [[nodiscard]] std::string_view name_of(Granularity value) noexcept;

@@ -9,7 +9,7 @@
 
 namespace rubato {
 
-/// A number somebody is responsible for.
+/// A number and where it is from.
 struct SourcedNumber {
   std::string key;  ///< as in the file
   double value = 0.0;
@@ -22,13 +22,13 @@ struct ImpactInputs {
 
   SourcedNumber tokens;              ///< of the training run, > 0
   SourcedNumber gpus;                ///< > 0
-  SourcedNumber pue;                 ///< facility over IT energy, >= 1
+  SourcedNumber pue;                 ///< power usage effectiveness: facility over IT energy, >= 1
   SourcedNumber price_per_kwh;       ///< of facility energy, >= 0, in `currency`
   SourcedNumber grid_gco2e_per_kwh;  ///< of facility energy, >= 0
   std::string currency;
   std::optional<SourcedNumber> host_w_per_gpu;  ///< rest of the server, >= 0; nothing: not counted
-  std::optional<SourcedNumber> tokens_per_iteration;  ///< of one replica; not where it is known
-  std::optional<SourcedNumber> gpus_per_replica;      ///< not where it is known
+  std::optional<SourcedNumber> tokens_per_iteration;  ///< of one replica; nothing: trace knows it
+  std::optional<SourcedNumber> gpus_per_replica;      ///< nothing: trace knows it
 
   /// All that are given, in the order of the file format.
   [[nodiscard]] std::vector<SourcedNumber> given() const;
@@ -41,16 +41,16 @@ struct ImpactInputs {
 /// they are filled in.
 [[nodiscard]] std::string impact_template();
 
-/// One GPU's iteration under some clocks, as the simulator says.
+/// Time and energy of one GPU's iteration under some clocks, by the simulator.
 struct IterationTotals {
   double time_s = 0.0;
   double energy_j = 0.0;
 };
 
-/// What one iteration does.
+/// How much of a training run one iteration does.
 struct IterationWork {
   double tokens = 0.0;            ///< of one replica
-  double gpus_per_replica = 0.0;  ///< that share its work
+  double gpus_per_replica = 0.0;  ///< GPUs that share this work
 };
 
 /// Totals of a training run under some clocks.
@@ -63,8 +63,8 @@ struct Impact {
   double kg_co2e = 0.0;
 };
 
-/// Iterations are tokens / (work.tokens x replicas), replicas = gpus / gpus_per_replica; all GPUs
-/// draw what the simulated one draws.
+/// Totals of a run of tokens / (work.tokens x replicas) iterations on gpus / gpus_per_replica
+/// replicas. All GPUs draw what the simulated one draws.
 /// @throws DataError if gpus is not a multiple of gpus_per_replica
 [[nodiscard]] Impact impact(const ImpactInputs& inputs, const IterationWork& work,
                             const IterationTotals& iteration);

@@ -1,5 +1,5 @@
 #pragma once
-// How long searches take, and those that end early: after a time, or at a gap that is small enough.
+// Wall time, and searches that end early: after a time, or at a gap that is small enough.
 
 #include <atomic>
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-/// Wall time.
+/// Wall time since then.
 [[nodiscard]] inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -19,7 +19,7 @@ namespace rubato {
 /// When searches may end before their answers are proven. Bounds hold whenever they end.
 struct SearchLimits {
   std::optional<double> time_s = {};  ///< of all questions together, > 0
-  double gap_frac = 0.0;  ///< (energy - bound) / energy that is good enough, >= 0; automatic
+  double gap_frac = 0.0;  ///< of automatic: (energy - bound) / energy that is good enough, >= 0
 };
 
 /// A context whose searches stop when a time is over, or when the one it is made from is stopped.
@@ -39,8 +39,8 @@ class TimeLimit {
   std::jthread watcher_;  // ends before what it writes to
 };
 
-/// As explore(), within limits: each question is answered, at worst with the first plan that its
-/// search finds, and then has status `time_limit`.
+/// As explore(), within limits. Each question is answered, at worst with the first plan that its
+/// search finds. Such an answer has status `time_limit`.
 [[nodiscard]] Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
                                   const RunContext& context);
 

@@ -21,7 +21,7 @@ bool was_fitted(const GpuSpec& spec, double core_mhz) {
          core_mhz <= spec.fitted_range->max_core_mhz * (1.0 + same_clock);
 }
 
-// More than rounding of the search for the clock at which the limit holds.
+// Over the limit by more than the search for the clock at which it holds may round.
 bool over_limit(const GpuSpec& spec, const KernelCoefficients& kernel, const OperatingPoint& point,
                 double limit_w) {
   constexpr double rounding = 1e-3;
@@ -223,7 +223,7 @@ Mark mark_of_least_cost(const Prices& prices) {
 }
 
 std::vector<Mark> marks_of_changes(const CountedPlan& plan) {
-  constexpr double shown = 5e-5;  // half of the last digit of a saving in %
+  constexpr double shown = 5e-5;  // half of the last digit shown of a saving: 0.005 %
   constexpr double rounding = 1e-9;
   std::vector<Mark> marks;
   const auto add = [&](MarkKind kind, std::string_view reason) {

@@ -16,7 +16,7 @@ std::vector<std::size_t> pareto_front(std::span<const double> x, std::span<const
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return std::tuple(x[i], y[i], i); });
 
-  // By rising x a point survives only if its y is below all before it.
+  // By rising x: a point is kept only if its y is below that of all before it.
   std::vector<std::size_t> front;
   double least_y = std::numeric_limits<double>::infinity();
   for (const std::size_t i : order) {
@@ -30,7 +30,8 @@ std::vector<std::size_t> pareto_front(std::span<const double> x, std::span<const
 
 namespace {
 
-// Ulps by which a point may seem to lie above a chord it is on.
+// Rounding of a height over its terms, some four units in the last place: by so much a point on a
+// chord may seem to lie above it.
 constexpr double chord_rounding = 1e-15;
 
 // The line through two points, the right one lower.
@@ -43,7 +44,7 @@ class Chord {
   [[nodiscard]] bool not_above(const HullPoint& p) const {
     return height(p.x, p.y) <= level_ + rounding(p);
   }
-  /// No point between the two that is not above the chord has a greater height.
+  /// The greatest height that a point between the two may have without lying above the chord.
   [[nodiscard]] double highest_level(const HullPoint& left, const HullPoint& right) const {
     return level_ + std::max(rounding(left), rounding(right)) +
            std::max(rounding({left.x, right.y, 0}), rounding({right.x, left.y, 0}));
@@ -73,7 +74,8 @@ double least_of(std::span<const double> values) {
   return result;
 }
 
-// The leftmost and the lowest point, of several the lower or the more left, then the first.
+// The leftmost and the lowest point. Of several leftmost ones the lowest, of several lowest ones
+// the leftmost, then the first.
 std::pair<HullPoint, HullPoint> ends_of(std::span<const double> x, std::span<const double> y) {
   const double least_x = least_of(x), least_y = least_of(y);
   const double unseen = std::numeric_limits<double>::infinity();
@@ -88,10 +90,10 @@ std::pair<HullPoint, HullPoint> ends_of(std::span<const double> x, std::span<con
 
 }  // namespace
 
-// Conditions below are combined without branches, which would be taken at random: that
-// makes most of the speed. What is not kept is overwritten by the next.
+// Conditions below are combined without branches. These would be taken at random, and mispredicted
+// ones would take most of the time. A point that is not kept is overwritten by the next.
 
-// Puts those between `left` and `right` that may be vertices into points_.
+// Puts those points between `left` and `right` that may be vertices into points_.
 std::size_t LowerHull::keep_below(std::span<const double> x, std::span<const double> y,
                                   const HullPoint& left, const HullPoint& right) {
   points_.resize(2 * x.size() + 2);
@@ -113,10 +115,11 @@ std::size_t LowerHull::keep_below(std::span<const double> x, std::span<const dou
   return count;
 }
 
-// Appends what may be a vertex among points_[first, last), by rising x: halves the points at
-// the one farthest below the chord, and drops those above the new chords. The right half waits
-// from `free` on until the left one is done, then takes its place: what waits at any time and
-// what is worked on are disjoint, so that from `free` on there is room for last - first more.
+// Appends the points among points_[first, last) that may be vertices to candidates_, by rising x.
+// As in quickhull, the point farthest below the chord is a vertex; it divides the others, and those
+// above the two new chords are dropped. The right part waits from `free` on until the left part is
+// done, then takes its place. Parts that wait and the part in work are disjoint, so that from
+// `free` on there is room for last - first more.
 void LowerHull::add_between(std::size_t first, std::size_t last, std::size_t free,
                             const HullPoint& left, const HullPoint& right, int depth) {
   if (first == last) return;
@@ -164,9 +167,8 @@ void LowerHull::add_between(std::size_t first, std::size_t last, std::size_t fre
   add_between(first, first + right_end - free, free, middle, right, depth - 1);
 }
 
-// The points in the triangle between the leftmost and the lowest point that may be
-// vertices, by rising x. Most points of a real row lie above a few chords, and
-// dropping those first saves the sort.
+// The points that may be vertices, by rising x: the leftmost, the lowest, and some in the triangle
+// between them. Most points of a real row lie above a few chords. These need not be sorted.
 void LowerHull::find_candidates(std::span<const double> x, std::span<const double> y) {
   const auto [left, right] = ends_of(x, y);
   candidates_.assign(1, left);
@@ -181,7 +183,7 @@ std::span<const HullPoint> keep_lower_hull(std::span<HullPoint> points) {
   // In place: what is kept never overtakes what is read.
   std::size_t kept = 0;
   for (const HullPoint& p : points) {
-    // Dominated by a point before it.
+    // A point before it is no worse in both.
     if (kept > 0 && p.y >= points[kept - 1].y) continue;
     // The middle of three points goes unless the slope gets flatter there.
     while (kept >= 2) {

@@ -1,5 +1,5 @@
 #pragma once
-// Fronts of points with two costs, both to be small.
+// Pareto fronts and lower convex hulls of points with two costs x and y, both to be small.
 
 #include <cstddef>
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace rubato {
 
-/// Positions of the points no other point beats in both costs, by rising x.
-/// Of equal points the lowest position is kept. O(n log n).
+/// Pareto front: positions of the points that no other point beats in both costs, by rising x. Of
+/// equal points the lowest position is kept. O(n log n).
 [[nodiscard]] std::vector<std::size_t> pareto_front(std::span<const double> x,
                                                     std::span<const double> y);
 
@@ -18,14 +18,14 @@ struct HullPoint {
   std::size_t position = 0;
 };
 
-/// Of points by rising x, and by rising y where x is equal: the vertices of their lower convex
-/// hull as far as it falls. In place and in order; O(n).
-/// @return the first of `points`
+/// The vertices of the lower convex hull, as far as it falls to the right. In place, O(n).
+/// @param points  by rising x, and by rising y where x is equal
+/// @return the vertices, in order: the first part of `points`
 [[nodiscard]] std::span<const HullPoint> keep_lower_hull(std::span<HullPoint> points);
 
-/// The points of the front that minimise y + slope x for some slope >= 0: the lower convex
-/// hull, by rising x. Points on a line between two others are left out, of equal points the
-/// lowest position is kept. Keeps its memory from call to call; one thread at a time.
+/// The lower convex hull, by rising x: the points that minimise y + slope x for some slope >= 0.
+/// Points on a line between two others are left out. Of equal points the lowest position is kept.
+/// An object keeps its memory from call to call; one thread at a time.
 class LowerHull {
  public:
   /// @param x, y  as many, finite

@@ -10,9 +10,9 @@
 
 namespace rubato {
 
-/// A row of Table 2: change against default clocks.
+/// A row of Table 2: change of time and energy against the default clocks.
 struct PublishedTotal {
-  Granularity granularity;  ///< coarse is pass, fine is kernel
+  Granularity granularity;  ///< the table's "coarse" is pass, its "fine" is kernel
   Aggregation aggregation;
   std::string_view goal;  ///< "edp" or "strict_waste"
   double time_change_pct;
@@ -30,7 +30,8 @@ inline constexpr std::array published_table2{
     PublishedTotal{Granularity::kernel, Aggregation::global, "strict_waste", 0.00, -15.64},
 };
 
-/// A row of Table 1: the clock of the global strict optimum over kernels.
+/// A row of Table 1: a kernel's clock in the plan per kernel of least strict waste, one budget for
+/// all (global aggregation).
 struct PublishedKernel {
   std::string_view label;
   std::string_view clock;  ///< memory/core, as ClockGrid labels

@@ -10,13 +10,13 @@
 
 namespace rubato {
 
-/// Table 6: intrinsic savings, emulated with 8 stages, 1F1B, from a measured profile of a tenth of
-/// a microbatch on one GPU of eight.
+/// Table 6: intrinsic savings (no straggler). Emulated with 8 stages, 1F1B, from a measured profile
+/// of a tenth of a microbatch on one GPU of eight.
 struct PublishedPipeline {
   std::string_view model, gpu;
   std::string_view profile;  ///< an embedded file
   double blocked_power_w;    ///< of a GPU that waits for others
-  double step_s;             ///< of the artifact's frontiers, in the profile's time
+  double step_s;             ///< time step of the artifact's solver (lowtime.hpp), s
   struct Row {
     std::uint32_t microbatches;
     double saving_pct;        ///< of energy, against the highest clocks
@@ -24,7 +24,8 @@ struct PublishedPipeline {
     double planned_energy_j;  ///< the same point: fitted costs, of one GPU per stage
   };
   std::array<Row, 4> rows;
-  /// Figure 7: 96 microbatches while another pipeline takes 1.2 times as long.
+  /// Figure 7: 96 microbatches while another pipeline takes 1.2 times as long. Energy saved in %,
+  /// by Perseus and by EnvPipe; time over that of the highest clocks.
   double straggler_saving_pct, straggler_time_ratio, straggler_envpipe_saving_pct;
 };
 
@@ -81,8 +82,8 @@ inline constexpr std::array published_table6{
                       0.756875},
 };
 
-/// Tables 3 and 4: measured on real pipelines, energy saved and time added in %. Without stragglers
-/// (Table 3), and while another pipeline takes 1.05 to 1.5 times as long (Table 4).
+/// Tables 3 and 4: measured on real pipelines, energy saved and time added in %. Table 3 is without
+/// stragglers. In Table 4 another pipeline takes 1.05 to 1.5 times as long (published_slowdowns).
 struct PublishedTraining {
   std::string_view model, gpu;
   std::uint32_t stages, microbatch, microbatches;

@@ -85,7 +85,7 @@ Tables together(const GpuSpec& spec, const Sweep& sweep,
   return tables;
 }
 
-// One unit of all rows.
+// All rows summed up as one unit.
 ProfileTable summed(const ProfileTable& table) {
   std::vector<double> time_s, energy_j;
   for (std::size_t clock = 0; clock < table.clocks(); ++clock) {

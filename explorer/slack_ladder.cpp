@@ -12,7 +12,7 @@ namespace rubato {
 
 namespace {
 
-// What was asked of segments, with changes of clock counted; null if nothing was.
+// The first question for segments that counts changes of clock; null if there is none.
 const Question* counted_segments(const ExplorationInput& input) {
   const auto asked = std::ranges::find_if(input.questions, [](const Question& question) {
     return question.granularity == Granularity::automatic && question.counts_changes;
@@ -20,7 +20,7 @@ const Question* counted_segments(const ExplorationInput& input) {
   return asked == input.questions.end() ? nullptr : &*asked;
 }
 
-// The plan that was asked for with that slack.
+// The plan of segments that was asked for with that slack, without tolerance.
 std::optional<Cost> planned(const Exploration& found, double slack_frac) {
   for (const PlanResult& plan : found.plans) {
     const auto* goal = std::get_if<LeastWaste>(&plan.question.goal);

@@ -9,7 +9,7 @@
 
 namespace rubato {
 
-/// Of the default time, what a ladder's steps allow beyond it.
+/// Slacks of the ladder's steps: time allowed beyond that of the default clocks.
 inline constexpr std::array ladder_slacks_frac{0.0, 0.005, 0.01, 0.02, 0.05};
 
 /// The least energy of one granularity within a slack.
@@ -19,10 +19,10 @@ struct SlackStep {
   std::optional<Cost> least;  ///< nothing: no plan is that fast
 };
 
-/// One step per slack of each granularity that has a front, solved exactly whatever was asked:
-/// where a slack of the ladder was asked for without tolerance, its step is that plan. Changes of
-/// clock are free. Where segments were asked for that count them, theirs come last, each no dearer
-/// than at less slack. Steps that `context` stops are left out.
+/// One step for each slack and each granularity that has a front, solved exactly, changes of clock
+/// free. It is what the same question without tolerance gives. Where segments were asked for that
+/// count changes of clock, their steps come last. Each of these takes no more energy than those of
+/// less slack. Steps that `context` stops are left out.
 [[nodiscard]] std::vector<SlackStep> slack_ladder(const ExplorationInput& input,
                                                   const Exploration& found,
                                                   const RunContext& context = {});

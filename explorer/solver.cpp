@@ -61,9 +61,9 @@ Solution from_mckp(const ProfileTable& table, const MckpResult& result, const Ru
   return solution;
 }
 
-// energy x time^n over the linear relaxation of the front. Between two neighbouring
-// vertices energy falls linearly in time, energy = a - b time > 0, and time^n (a - b time)
-// first rises, then falls: the least value is at a vertex, and vertices are choices.
+// Least energy x time^n, looked for on the lower convex hull of the front (the linear relaxation).
+// Between two neighbouring vertices energy falls linearly: energy = a - b time > 0. There
+// time^n (a - b time) rises, then falls. So the least is at a vertex, and vertices are choices.
 Solution least_delay_product(const ProfileTable& table, int power) {
   const MckpProblem problem{table.rows(), table.clocks(), all_energies(table), all_times(table),
                             0.0};
@@ -110,7 +110,7 @@ struct GlobalSolver {
                    context),
         context);
   }
-  // Nothing but the sum binds units to each other: each at its least cost.
+  // The cost is a sum without a budget: each unit has its least cost.
   Solution operator()(const LeastCost& goal) const {
     return solve_local(table, goal, default_clock);
   }
@@ -181,7 +181,7 @@ struct LocalRuleOf {
         always};
   }
   LocalRule operator()(const LeastTime& goal) const {
-    // Alone, a unit gets the share of the energy budget its default energy has.
+    // A unit's share of the energy budget is its share of the default energy.
     const double power_w =
         goal.max_average_power_w.value_or(std::numeric_limits<double>::infinity());
     const double budget_j = goal.max_energy_j.value_or(std::numeric_limits<double>::infinity());

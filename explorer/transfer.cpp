@@ -101,7 +101,7 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
 
 namespace {
 
-// Clocks of the plan for the kernels it knows, default clocks for the others.
+// Clocks of the plan for the kernels it knows, nothing for the others.
 std::vector<std::optional<ClockId>> known_clocks(const StoredPlan& plan, const Trace& trace,
                                                  const ClockGrid& grid) {
   std::vector<std::optional<ClockId>> clocks;
@@ -112,8 +112,8 @@ std::vector<std::optional<ClockId>> known_clocks(const StoredPlan& plan, const T
   return clocks;
 }
 
-// The same model where a library finds tiles that leave no more SMs idle in a product's last wave
-// than in that of the shapes that were measured.
+// The same model for a library with better tiles: in the last wave of a matrix product they leave
+// no more SMs idle than in that of the measured shape.
 GpuModel with_full_waves(const GpuModel& model, const Trace& trace) {
   std::vector<KernelCoefficients> coefficients(model.coefficients().begin(),
                                                model.coefficients().end());
@@ -133,8 +133,8 @@ void reach_over(Interval& interval, const Interval& other) {
   interval.high_pct = std::max(interval.high_pct, other.high_pct);
 }
 
-// Totals of the plan, and what its change may turn out to be: nobody has measured which tiles
-// a library picks where the last wave of the usual ones is not full, so both ends count.
+// Totals of the plan, and the interval of its change. Nobody has measured which tiles a library
+// picks where the last wave of the usual ones is not full. So the interval reaches over both cases.
 void replay_plan(const StoredPlan& plan, const Trace& trace, const ClockGrid& grid,
                  const std::vector<std::optional<ClockId>>& known, Transfer& result) {
   std::vector<ClockId> clocks;
@@ -192,7 +192,7 @@ Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& 
     return true;
   };
   result.own_found = take(own, result.own);
-  // The last digits of a sum are not a reason to call the transferred plan itself too slow.
+  // Without it the last digits of a sum might make the transferred plan itself too slow.
   constexpr double rounding = 1e-9;
   input.questions = {
       {plan.question.granularity, Aggregation::global,

@@ -17,7 +17,7 @@ struct StoredPlan {
   std::string trace;  ///< name of the trace it was found on
   Question question;  ///< as it was asked
   std::map<std::string, std::string>
-      clock_of_kernel;  ///< Kernel::name -> clock label, of its first launch
+      clock_of_kernel;  ///< Kernel::name -> label of the clock of its first launch
   GpuSpec spec;         ///< as it was used
   std::string grid;
   double power_limit_w = 0.0;
@@ -25,7 +25,7 @@ struct StoredPlan {
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, in every total
 };
 
-/// @throws UsageError if there is no such plan, it was infeasible, or counts prices
+/// @throws UsageError if there is no such plan, or it was infeasible, or it is of least cost
 [[nodiscard]] StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id);
 
 /// Totals of one iteration of the other trace.
@@ -33,10 +33,10 @@ struct Transfer {
   std::string trace;
   Totals baseline;          ///< default clocks
   Totals transferred;       ///< the plan's clocks; kernels it does not know run at default clocks
-  SavingInterval interval;  ///< of that change against the default clocks
+  SavingInterval interval;  ///< 90 % interval of the change from baseline to transferred
   Totals own;               ///< the best plan for this trace and the same question
   bool own_found = false;
-  Totals own_in_time;  ///< least energy, at the same granularity, in the transferred plan's time
+  Totals own_in_time;  ///< least energy at that granularity in the transferred plan's time
   bool own_in_time_found = false;
   double known_frac = 0.0;    ///< share of default time in kernels the plan knows
   double limited_frac = 0.0;  ///< share of default time in launches the power limit slows down
@@ -46,15 +46,16 @@ struct Transfer {
   [[nodiscard]] double regret_frac() const noexcept {
     return (transferred.energy_j - own.energy_j) / baseline.energy_j;
   }
-  /// The same against the best plan that takes no more time than the transferred one. Not
-  /// negative, but where unknown kernels give the transferred plan clocks its granularity has not.
+  /// The same against the best plan that takes no more time than the transferred one. Not negative,
+  /// with one exception: unknown kernels run at default clocks, and so the transferred plan may
+  /// have more clocks than its granularity allows.
   [[nodiscard]] double equal_time_regret_frac() const noexcept {
     return (transferred.energy_j - own_in_time.energy_j) / baseline.energy_j;
   }
 };
 
-/// Kernels are matched by name; the trace's own plan answers the stored question
-/// on the same GPU, grid and power limit.
+/// Plays a plan on another trace. Kernels are matched by name. The trace's own plan answers the
+/// stored question on the same GPU, grid and power limit.
 [[nodiscard]] Transfer transfer(const StoredPlan& plan, const Trace& trace,
                                 const RunContext& context = {});
 
