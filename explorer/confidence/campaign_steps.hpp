@@ -1,5 +1,5 @@
 #pragma once
-// Steps of campaigns: the clocks of a sweep, kernels drawn from it, and what they were measured to
+// Steps of campaigns: the clocks of a sweep, kernels drawn from it, and what these were measured to
 // take. Read campaigns.hpp first.
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace rubato {
 
-/// A spec whose clocks and power limit are those of a sweep: what it applied or logged is no upper
-/// bound, and an automatic core clock is the boost clock.
+/// A spec with the clocks and the power limit of a sweep. Clocks and power caps of the sweep that
+/// are above those of the spec become the highest. An automatic core clock is the boost clock.
 class SweptClocks {
  public:
   SweptClocks(GpuSpec spec, const Sweep& sweep);
@@ -39,28 +39,29 @@ class SweptClocks {
   std::vector<double> boosts_mhz_;  // shape [memory states]
 };
 
-/// Of each kind, for each group of kernels that was left out.
+/// Number of steps of each kind (traces, captured runs) for each group of kernels left out.
 inline constexpr int steps_of_a_campaign = 8;
 
-/// Half of the kernels, at least one.
+/// Each kernel with probability 1/2; any one if that leaves none.
 [[nodiscard]] std::vector<const SweepKernel*> drawn_kernels(const Sweep& sweep,
                                                             std::mt19937_64& random);
 
-/// How often each kernel is launched so that all take about as long, give or take a factor of
-/// three.
-/// @param of_longest  launches of the longest kernel, > 0
-/// @param most        launches of any
+/// How often each kernel is launched: as often as makes all take equally long, times a factor drawn
+/// from 1/3 to 5/3, but at least once.
+/// @param of_longest  launches of the longest kernel at equal times, > 0
+/// @param most        most launches of any kernel
 [[nodiscard]] std::vector<std::uint32_t> drawn_launches(
     const std::vector<const SweepKernel*>& kernels, double of_longest, double most,
     std::mt19937_64& random);
 
-/// Of a kernel at a clock, if it was measured there.
+/// Measured time and energy of one launch at a clock; nothing if it was not measured there.
 [[nodiscard]] std::optional<Cost> measured_cost(const SweepKernel& kernel, const ClockPair& clock);
 
-/// Clocks at which all of them were measured.
+/// Clocks at which all of these kernels were measured.
 [[nodiscard]] std::vector<ClockPair> common_clocks(const std::vector<const SweepKernel*>& kernels);
 
-/// @param launches, clocks  of each of the kernels, at which it was measured
+/// Measured time and energy of a step.
+/// @param launches, clocks  of each kernel; it was measured at that clock
 [[nodiscard]] Cost measured_total(std::span<const std::uint32_t> launches,
                                   const std::vector<const SweepKernel*>& kernels,
                                   const std::vector<ClockPair>& clocks);

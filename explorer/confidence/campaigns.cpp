@@ -29,7 +29,7 @@ constexpr std::uint64_t seed = 20260113;
 
 bool complete(const SweepPoint& point) { return point.time_s && point.power_w; }
 
-// What a campaign has measured of its kernels, and what not.
+// The points of a campaign's kernels that are known, and those left to test.
 struct Parts {
   Sweep seen, rest;
 };
@@ -54,13 +54,14 @@ Parts measured_part(const GpuSpec& spec, const Sweep& sweep, std::size_t points,
   return parts;
 }
 
-// Of points that were not measured; changes are logarithms against the measured value, in %.
+// Predicts points that were left out. Changes are 100 x the logarithm of predicted over measured,
+// so what was measured is at 0.
 void test_cells(const GpuSpec& spec, const Sweep& rest, std::vector<Prediction>& predictions) {
   const ModelErrors errors = model_errors(spec);
   std::vector<GpuSpec> members;
   for (std::size_t m = 0; m < spec.ensemble.size(); ++m)
     members.push_back(ensemble_member(spec, m));
-  if (members.empty()) members.push_back(spec);  // errors of the model's form alone
+  if (members.empty()) members.push_back(spec);  // then errors are of the model's form alone
   std::mt19937_64 random(seed);
   for (const SweepKernel& kernel : rest.kernels) {
     const auto known = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
@@ -79,7 +80,7 @@ void test_cells(const GpuSpec& spec, const Sweep& rest, std::vector<Prediction>&
   }
 }
 
-// One segment of each kernel.
+// A trace with one segment for each kernel.
 Trace trace_of(const std::vector<const SweepKernel*>& kernels,
                const std::vector<std::uint32_t>& launches) {
   Trace trace;
@@ -94,7 +95,7 @@ Trace trace_of(const std::vector<const SweepKernel*>& kernels,
   return trace;
 }
 
-// Truths to imagine for steps of a sweep's kernels.
+// Errors that are taken for the truth, for steps of a sweep's kernels.
 class ImaginedTruths {
  public:
   ImaginedTruths(const ModelErrors& errors, std::size_t models, const Sweep& sweep)
@@ -125,8 +126,8 @@ void count_held(const Prediction& prediction, const std::vector<Cost>& truths_pc
   }
 }
 
-// One step made of some of the kernels: plans for it, and what they were measured to do.
-// @param truths  or nullptr
+// Predicts plans for one step of some of the kernels, and says what these were measured to take.
+// @param truths  to count in held_by_draw, or nullptr
 void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel*>& kernels,
                    const ImaginedTruths* truths, std::mt19937_64& random, Predictions& found) {
   const std::vector<ClockPair> clocks = common_clocks(kernels);
@@ -177,7 +178,7 @@ void test_plans(const GpuSpec& spec, const Sweep& sweep, bool imagine, std::mt19
     test_plans_of(swept, drawn_kernels(sweep, random), imagine ? &truths : nullptr, random, found);
 }
 
-// Of kernels fitted to five points, fewer where a kernel would have less than two left to test.
+// Errors of kernels fitted to five points; fewer if a kernel would have less than two left to test.
 ModelErrors few_point_errors(const std::vector<Campaign>& campaigns, const Sweep& sweep,
                              const SweepFitOptions& fit) {
   constexpr std::size_t few_points = 5, to_test = 2;
@@ -194,8 +195,10 @@ ModelErrors few_point_errors(const std::vector<Campaign>& campaigns, const Sweep
   return estimate_errors(unseen);
 }
 
-// What holds 90 % of them. How narrow intervals may be few kernels know by halves: what would make
-// them narrower counts as that of so many kernels and `unsure` others that say nothing.
+// The factor that is enough for 90 % of predictions, between 0.25 and 5. Few kernels are weak
+// evidence that intervals may be narrower. So a factor below 1 is a geometric mean: of it, once for
+// each kernel, and of 1, once for each of `unsure` others.
+// @param needed  by each prediction, see needed_scale()
 double scale_of(std::vector<double> needed, std::size_t kernels, double unsure) {
   constexpr double narrowest = 0.25, widest = 5.0;
   if (needed.empty()) return 1.0;
@@ -217,7 +220,7 @@ RelativeErrors scale_of(const std::vector<Prediction>& predictions, std::size_t 
   return {scale_of(std::move(time), kernels, unsure), scale_of(std::move(energy), kernels, unsure)};
 }
 
-// What a prediction for a kernel may be off by, as far as its own points did not say it.
+// How far a prediction for a kernel may be off, judged without the kernel's own tested points.
 ModelErrors errors_for(const std::string& kernel, const GpuSpec& spec,
                        const ValidationOptions& options, std::span<const ValidatedPoint> points) {
   GpuSpec known = spec;
@@ -313,7 +316,7 @@ void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<st
       together.cells.insert(together.cells.end(), of.cells.begin(), of.cells.end());
       together.plans.insert(together.plans.end(), of.plans.begin(), of.plans.end());
     }
-    // Plans of steps that share kernels say less than as many cells.
+    // Plans of steps that share kernels say less than as many cells do.
     constexpr double unsure_cells = 5.0, unsure_plans = 15.0;
     const std::size_t kernels = all.kernels.size();
     write_scales({scale_of(together.cells, kernels, unsure_cells),

@@ -1,7 +1,7 @@
 #pragma once
-// Campaigns to imagine: a GPU is fitted without some of its kernels, those are measured at a few
-// points, and what is left of them, and plans for them, are predicted with intervals. What was
-// measured says how wide these must be.
+// Campaigns: cross-validation of intervals on a measured sweep. A GPU is fitted without some of its
+// kernels. A few points of these are then taken as known. Their other points, and plans for them,
+// are predicted with 90 % intervals. What was measured says how wide these must be.
 
 #include <cstddef>
 #include <vector>
@@ -20,10 +20,10 @@ struct Campaign {
   Sweep own;     ///< what was left out
 };
 
-/// A 90 % interval and what was measured, in %.
+/// A 90 % interval and what was measured, as changes in %.
 struct Prediction {
   SavingInterval drawn;  ///< before it is scaled
-  Cost estimate_pct;     ///< of time and energy, by the model the plan was chosen with
+  Cost estimate_pct;     ///< time and energy by the model that the plan was chosen with
   Cost measured_pct;
 };
 
@@ -31,39 +31,41 @@ struct Prediction {
 struct Predictions {
   std::vector<Prediction> cells;  ///< points that were left out, against the measured value
   std::vector<Prediction> plans;  ///< changes against the highest clocks, for left-out kernels
-  /// Were a draw of the models and their errors the truth, the same one in all steps: how many
-  /// plans would have an interval of time and of energy that holds theirs, of each draw.
+  /// For each draw of the models and their errors: if it was the truth, in all steps, how many
+  /// plans would have it inside their interval of time, and of energy.
   std::vector<Cost> held_by_draw;
   GpuSpec spec;  ///< with the kernels as far as they were measured
 };
 
-/// Points with time and power, under the largest power cap, of kernels that have two.
+/// Points with time and power, under the largest power cap, of kernels that have at least two.
 [[nodiscard]] Sweep usable_points(Sweep sweep);
 
-/// The GPU fitted without every `groups`-th kernel in turn.
+/// One campaign for each group: kernels k, k + groups, ... are left out of the GPU's fit. Fewer
+/// groups if there are fewer kernels.
 /// @throws UsageError if there are fewer kernels than two groups need
 [[nodiscard]] std::vector<Campaign> fit_without_groups(const GpuSpec& frame, const Sweep& sweep,
                                                        std::size_t groups,
                                                        const SweepFitOptions& fit,
                                                        const RunContext& context = {});
 
-/// @param points   measured of each kernel that was left out; 0: four fifths of them
+/// Predicts what a campaign left out.
+/// @param points   known of each kernel that was left out; 0: four fifths of its points
 /// @param imagine  fill Predictions::held_by_draw
 [[nodiscard]] Predictions play(const Campaign& campaign, std::size_t points,
                                const SweepFitOptions& fit, bool imagine = false);
 
-/// Plays campaigns on a sweep and writes into a spec that was fitted to it how far the model is
-/// off, and for kernels of so many points by what intervals must be multiplied so that 90 % of them
-/// hold what was measured; sweeps of fewer than six usable kernels do not say the latter, those of
-/// one say nothing.
-/// @param points  as in play
+/// Plays campaigns on a sweep and writes what they say into a spec that was fitted to it. That is
+/// how far the model is off; and, for kernels with so many points, the factor on intervals with
+/// which 90 % of them hold what was measured. Fewer than six usable kernels do not tell the factor;
+/// one tells nothing.
+/// @param points  as in play(), one factor for each
 void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<std::size_t>& points,
                   const SweepFitOptions& fit, GpuSpec& spec, const RunContext& context = {});
 
-/// Gives predictions their 90 % intervals. Where the GPU was fitted without the points (fits_gpu) a
-/// kernel's are as wide as the errors of all others that were tested, as drawn; else as the spec
-/// says, with its scales.
-/// @param points  with what the members of an ensemble predict, where there was one
+/// Gives predictions their 90 % intervals. Where the GPU was fitted without the points (fits_gpu),
+/// a kernel's intervals are drawn by the errors of all other tested kernels. Else they are as the
+/// spec says, with its scales.
+/// @param points  with the predictions of an ensemble's members, where there was one
 void add_intervals(const GpuSpec& spec, const ValidationOptions& options,
                    std::vector<ValidatedPoint>& points);
 

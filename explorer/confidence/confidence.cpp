@@ -28,7 +28,7 @@ void add(Cost& sum, const Cost& cost) {
   sum.energy_j += cost.energy_j;
 }
 
-// As simulate() has it.
+// As simulate() adds it up, but faster where it can be.
 Cost total_of(const Trace& trace, const GpuModel& model, const ClockGrid& grid, const Plan& plan,
               const SwitchModel& switching) {
   if (switching.is_free() && model.measured() == nullptr)
@@ -36,8 +36,8 @@ Cost total_of(const Trace& trace, const GpuModel& model, const ClockGrid& grid, 
   return total_of(simulate(trace, model, grid, plan, switching));
 }
 
-// How far a plan takes each kernel from the default clocks. Of measured cells nothing says which
-// clocks were in effect.
+// How far a plan takes each kernel from the default clocks; of several clocks the farthest counts.
+// For measured cells the clocks asked for are taken, since those in effect are not known.
 std::vector<ErrorReach> reach_of_kernels(const Trace& trace, const GpuModel& model,
                                          const ClockGrid& grid, const Plan& plan) {
   std::vector<ErrorReach> reach(trace.kernels.size());
@@ -274,11 +274,11 @@ Cost PlanIntervals::estimate_pct(const Plan& plan) const {
   return change_pct(counted(total_of(trace_, model_, grid_, plan, switching_)), base_);
 }
 
-// Plans of other slacks take most kernels as far. Nothing for those that stay at the default
-// clocks.
+// Factors for each kernel, null for those that stay at the default clocks. They are kept, since
+// plans of other slacks take most kernels equally far.
 std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factors_of(
     std::span<const ErrorReach> reach) {
-  constexpr std::size_t most_kept = 8;  // of a kernel
+  constexpr std::size_t most_kept = 8;  // reaches of a kernel
   std::vector<std::shared_ptr<const Factors>> all(reach.size());
   parallel_for(reach.size(), [&](std::size_t k) {
     if (reach[k] == ErrorReach{}) return;
@@ -299,7 +299,7 @@ std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factor
   return all;
 }
 
-// Every kernel's totals with an error of its own; what switches take is exact.
+// Each kernel's totals are multiplied by its error. What changes of clock take has no error.
 SavingDraws PlanIntervals::draws(const Plan& plan, const SwitchModel& switching) {
   const auto factors = factors_of(reach_of_kernels(trace_, model_, grid_, plan));
   SavingDraws draws(models_.size() * draws_per_model);

@@ -9,7 +9,7 @@ namespace rubato {
 
 ClockInEffect clock_in_effect(const GpuSpec& spec, const ClockPair& asked,
                               const OperatingPoint& point) {
-  // What was measured may not say at which clock.
+  // A measured point may not say at which clock it ran.
   const double asked_mhz = effective_core_mhz(spec, asked);
   return {asked.mem, point.core_mhz > 0.0 ? point.core_mhz : asked_mhz, asked_mhz};
 }
@@ -17,11 +17,11 @@ ClockInEffect clock_in_effect(const GpuSpec& spec, const ClockPair& asked,
 ErrorReach error_reach(const GpuSpec& spec, const ClockInEffect& usual,
                        const ClockInEffect& chosen) {
   constexpr double far = 0.3, least = 0.35;
-  // Searches for the clock that a power limit allows end within this, steps of clocks are larger.
+  // Searches for the clock that a power limit allows end this near to it. Clock steps are larger.
   constexpr double same_clock = 1e-3;
   constexpr double rounding = 1e-9;  // fitted boost clocks are off by as much
   const double in_effect = std::abs(std::log(chosen.core_mhz / usual.core_mhz));
-  // A lower power limit asks for no other clock.
+  // Both distances, since a lower power limit changes the clock in effect without another request.
   const double distance = std::max(std::abs(std::log(chosen.asked_mhz / usual.asked_mhz)),
                                    in_effect < same_clock ? 0.0 : in_effect) +
                           std::abs(std::log(spec.mem_states[index(chosen.mem)].mem_mhz /

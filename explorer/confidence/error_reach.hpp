@@ -1,5 +1,5 @@
 #pragma once
-// What part of the errors of a change of clock a kernel has.
+// How much of the error of a change of clock a kernel has: small changes err less than large ones.
 
 #include "models/gpu/clock_grid.hpp"
 #include "models/kernel/model.hpp"
@@ -17,25 +17,27 @@ struct ClockInEffect {
 [[nodiscard]] ClockInEffect clock_in_effect(const GpuSpec& spec, const ClockPair& asked,
                                             const OperatingPoint& point);
 
-/// Parts of the errors of time and of energy; 0: the change has none.
+/// Factors on the logarithms of the errors of time and of energy; 0: no error.
 struct ErrorReach {
   double time = 0.0, energy = 0.0;
 
   friend bool operator==(const ErrorReach&, const ErrorReach&) = default;
 };
 
-/// What part of the error of a change far from the default clocks a change has: 0 where both come
-/// to the same clock, and 1 from a third on, since predictions of neighbouring clocks err alike,
-/// but never quite. Distances are of what was asked for: that the power limit leaves one clock is
-/// the model's word too. As many times as much as errors grow (growth_at) where one of two clocks
-/// in effect lies beyond those the GPU was fitted at.
+/// How much of the error of a far change this change of clock has: 0 if nothing changes. Else it
+/// grows with the distance, from 0.6 for the nearest clocks to 1 for a clock 1.35 times as high or
+/// as low, or farther. Predictions of neighbouring clocks err alike, but never quite.
+/// The distance is of core clocks and of memory clocks together. Of core clocks it is the larger of
+/// that of clocks asked for and that of clocks in effect: if a power limit leaves one clock of two,
+/// that is the model's word too. Where one of two clocks in effect lies beyond those the GPU was
+/// fitted at, errors also grow by growth_at().
 [[nodiscard]] ErrorReach error_reach(const GpuSpec& spec, const ClockInEffect& usual,
                                      const ClockInEffect& chosen);
 
-/// Of a clock against the grid's default one where no power limit lowers either.
+/// The same for a clock against the grid's default one, where no power limit lowers either.
 [[nodiscard]] ErrorReach error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock);
 
-/// Of one kernel, at the clocks that the model's power limit leaves it.
+/// The same for one kernel, at the clocks that the model's power limit leaves it.
 [[nodiscard]] ErrorReach error_reach(const GpuModel& model, const ClockGrid& grid, KernelId kernel,
                                      ClockId clock);
 

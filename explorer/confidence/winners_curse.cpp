@@ -13,7 +13,7 @@ namespace rubato {
 
 namespace {
 
-// An error factor that is never far from 1 and never negative.
+// A noisy factor, > 0: the exponential of a Gaussian.
 double factor(double sigma, std::mt19937_64& random) {
   std::normal_distribution<double> gaussian;
   return std::exp(sigma * gaussian(random));
@@ -43,8 +43,8 @@ ProfileTable measured(const ProfileTable& table, const RelativeErrors& noise, do
   return {table.rows(), table.clocks(), numbers};
 }
 
-// What a campaign measures of a choice and of the default clock; cells that nobody asks for need no
-// noise. Where both are one cell it is measured once.
+// What a second measurement says of a choice and of the default clock. Only these cells are drawn.
+// Where both are one cell it is measured once.
 struct MeasuredAgain {
   Cost chosen, usual;
 };
