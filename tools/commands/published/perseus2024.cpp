@@ -72,14 +72,14 @@ struct LeastAndMost {
 
 std::string table6_notes(const Difference& emulated) {
   return fmt::format(
-      "published: fitted costs of its fastest plan at the planned time, against all passes at the "
-      "highest clock that wait until then.\n"
-      "emulated: the same account of lowtime as written here, with the artifact's steps; at most "
-      "{:.3f} points off.\n"
-      "replayed, time: that plan at measured clocks, against the run at the highest clocks, %.\n"
-      "ours, at most: plans no slower than the highest clocks, and what any plan could save "
-      "(bound).\n"
-      "at its time: energy of our plan that ends no later than the replayed one, against it, %.\n",
+      "published: the artifact's own account. It takes the fitted cost of lowtime's fastest plan "
+      "at the planned time, against all passes at the highest clock, which then wait until that "
+      "time.\nemulated: the same account of our own lowtime, with the artifact's time steps. It is "
+      "at most {:.3f} points off.\nreplayed, time: energy saved and time of that plan, simulated "
+      "at measured clocks, against the run at the highest clocks, %.\nours, at most: our plan that "
+      "is no slower than the highest clocks, and the most that any plan could save (bound).\nat "
+      "its time: energy of our plan that ends no later than the replayed plan, against that plan, "
+      "%.\n",
       emulated.most);
 }
 
@@ -167,8 +167,8 @@ PublishedSection figure7(const RunContext& context) {
                            point.result.run.time_s / base_s});
   }
   section.notes =
-      "Of one pipeline that waits for the slow one, against highest clocks that wait as well; ends "
-      "at: its own time over that of the highest clocks.\n";
+      "Savings of one pipeline that waits for the slow one, against the highest clocks, which wait "
+      "as well.\nends at: the plan's own time over the time of the highest clocks.\n";
   return section;
 }
 
@@ -209,12 +209,10 @@ ModelledTraining modelled(const PublishedTraining& of, const RunContext& context
 }
 
 constexpr std::string_view modelled_seen =
-    "Measured on real pipelines; their stage profiles were not published. Where this project's "
-    "models "
-    "know model and GPU, ours is a prediction from neither: GPT by its kernels on specs that were "
-    "fitted to "
-    "other work (a40 to stages of GPT-3 175B), layers in equal shares, sequences of 1024 "
-    "(assumed).";
+    "Measured on real pipelines. Their stage profiles were not published, so nothing could be "
+    "fitted to them. Where this project has a model of network and GPU, ours is predicted from the "
+    "kernels of a GPT step. The GPU specs were fitted to other work (a40 to stages of GPT-3 175B). "
+    "Layers in equal shares and sequences of 1024 tokens are assumed.";
 
 PublishedSection table3(std::span<const std::optional<ModelledTraining>> ours) {
   PublishedSection section{.key = "table3",
@@ -253,8 +251,8 @@ PublishedSection table3(std::span<const std::optional<ModelledTraining>> ours) {
     section.table.add_row(std::move(row));
   }
   section.notes =
-      "modelled: without profile or measurement of these runs; low, high: 90 % interval. Of eight "
-      "rows there is no model here.\n";
+      "modelled: without a profile or a measurement of these runs. low, high: 90 % interval. For "
+      "eight rows there is no model here.\n";
   section.differences = {off};
   return section;
 }

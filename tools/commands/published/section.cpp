@@ -14,9 +14,8 @@ namespace rubato {
 namespace {
 
 constexpr std::string_view report_intro =
-    "Made by rubato reproduce all --report. Each section says what the numbers rest on: fits "
-    "have "
-    "seen some of what is published and not the rest.";
+    "Made by rubato reproduce all --report. Each section says what the models had seen. Some "
+    "published numbers were used to fit them: ours are then no prediction. Others were not.";
 
 std::string markdown_cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)

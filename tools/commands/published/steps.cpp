@@ -65,8 +65,8 @@ PublishedSection section_of(std::string key, std::string heading, std::string no
       .key = std::move(key),
       .heading = std::move(heading),
       .seen =
-          "Nothing of it: kernels at guessed shares of the peak rates, collectives on the "
-          "network model, one after another.",
+          "Not fitted to any of it: kernels run at guessed shares of the peak rates, collectives "
+          "take what the network model says, one after another.",
       .table = OutputTable({{"step"},
                             {"batch"},
                             {"batches_an_update", "batches an update"},
@@ -106,11 +106,11 @@ Reproduction training_steps() {
           .sections = {
               section_of("flash_attention",
                          "FlashAttention, 8 GPUs, sequences of 2048: one batch of each GPU",
-                         "Dao-AILab/flash-attention 0b037c2, training/README.md and configs; its "
-                         "throughput counts residuals and gradients in fp32, reductions beside the "
-                         "backward pass, a sharded optimizer from 1.3B on and the host. "
-                         "Ours reduces in 16 bits after the kernels, each GPU updates all of the "
-                         "model; both once in as many batches as theirs.\n",
+                         "Dao-AILab/flash-attention 0b037c2, training/README.md and configs. What "
+                         "was measured has residuals and gradients in fp32, reductions beside the "
+                         "backward pass, a sharded optimizer from 1.3B on, and the host. Ours "
+                         "reduces gradients in 16 bits after the kernels, and each GPU updates all "
+                         "of the model. Both happen once in as many batches as theirs.\n",
                          flash),
               section_of("megatron_22b", "Megatron-LM, GPT 22B, TP 8: one step",
                          "Korthikanti et al., arXiv 2205.05198, table 5, recalled: 1.10 s is the "
