@@ -62,15 +62,31 @@ class FilesThatAreRead(unittest.TestCase):
         self.assertEqual(self.read("--all"), ["sim/a.cpp", "sim/c.cpp"])
 
     def test_what_includes_a_changed_header_through_another(self):
-        self.write("sim/b.hpp", "// other\n")
+        self.write("sim/b.hpp", "int other;\n")
         self.assertEqual(self.read(), ["sim/a.cpp"])
         self.commit()
         self.assertEqual(self.read(), ["sim/a.cpp"])
         self.record_all()
         self.assertEqual(self.read(), [])
 
+    def test_nothing_where_comments_say_something_else(self):
+        self.write("sim/b.hpp", "// one\nint b = 1;  ///< two\n")
+        self.write("sim/c.cpp", "// one\nint f() {\n  // two\n  return 1;  // three\n}\n")
+        self.record_all()
+        self.write("sim/b.hpp", "// four\n// five\nint b = 1;     ///< six\n             ///< seven\n")
+        self.write("sim/c.cpp", "// four\n// five\nint f() {\n  // six\n  return 1; // seven\n}\n")
+        self.assertEqual(self.read(), [])
+
+    def test_what_counts_in_a_comment(self):
+        self.write("sim/c.cpp", "int f() {\n  // one\n  return 1;\n}\n")
+        self.record_all()
+        self.write("sim/c.cpp", "int f() {\n  // one\n  // two\n  return 1;\n}\n")
+        self.assertEqual(self.read(), ["sim/c.cpp"])  # one line more in a function
+        self.write("sim/c.cpp", "int f() {\n  // NOLINT\n  return 1;\n}\n")
+        self.assertEqual(self.read(), ["sim/c.cpp"])
+
     def test_a_changed_and_a_new_source(self):
-        self.write("sim/c.cpp", "// other\n")
+        self.write("sim/c.cpp", "int other;\n")
         self.write("sim/d.cpp", "")
         self.assertEqual(sorted(self.read()), ["sim/c.cpp", "sim/d.cpp"])
 
@@ -85,7 +101,7 @@ class FilesThatAreRead(unittest.TestCase):
     def test_a_few_recorded_files_are_read_again(self):
         self.set_read_again(1)
         self.assertEqual(len(self.read()), 1)
-        self.write("sim/c.cpp", "// other\n")
+        self.write("sim/c.cpp", "int other;\n")
         self.assertEqual(self.read(), ["sim/c.cpp", "sim/a.cpp"])
 
 
