@@ -89,12 +89,20 @@ struct Known {
 
 TEST(RealCaptures, HaveTheCountsOfTheirDescription) {
   const Known all[] = {
-      {"kineto_a100_ddp2_resnet.json.gz", 2700, 162532.340, 660551.006, 155215.309, 70, 960, 114,
-       2700, 21},
-      {"kineto_h100_qwen_fwd.json.gz", 1465, 45432.698, 49652.832, 45432.706, 26, 1, 241, 1029, 0},
-      {"nsys_h100_2gpu_dit.sqlite", 4010, 535200.650, 299877.006, 0.0, 27, 1020, 269, 3986, 66}};
+      {"traces/kineto_a100_ddp2_resnet.json.gz", 2700, 162532.340, 660551.006, 155215.309, 70, 960,
+       114, 2700, 21},
+      {"traces/kineto_h100_qwen_fwd.json.gz", 1465, 45432.698, 49652.832, 45432.706, 26, 1, 241,
+       1029, 0},
+      {"traces/nsys_h100_2gpu_dit.sqlite", 4010, 535200.650, 299877.006, 0.0, 27, 1020, 269, 3986,
+       66},
+      {"h100/eager_item.json.gz", 426, 11006.965, 39319.903, 11006.965, 27, 6, 111, 426, 0},
+      {"h100/two_streams.json.gz", 429, 11188.271, 44954.044, 11188.271, 27, 6, 111, 429, 0},
+      {"h100/cuda_graph.json.gz", 222, 5285.020, 6136.223, 5285.020, 26, 3, 57, 222, 0},
+      {"h100/compiled.json.gz", 291, 6355.668, 31955.287, 6355.668, 44, 3, 33, 291, 0},
+      {"h100/et_kineto.json.gz", 142, 3662.387, 41614.312, 3662.387, 27, 1, 37, 142, 0},
+      {"h100/gpt3xl_b4.json.gz", 1840, 139941.032, 173253.877, 139941.032, 39, 0, 600, 1840, 0}};
   for (const Known& known : all) {
-    const Capture capture = import_capture(captured(std::string("traces/") + known.file));
+    const Capture capture = import_capture(captured(known.file));
     const CaptureStats stats = capture_stats(capture);
     constexpr double rounding_us = 0.01;  // the description was computed with doubles
     EXPECT_EQ(stats.kernels.launches, known.kernels) << known.file;
