@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The table of docs/pipeline.md: plans of every shipped profile for many deadlines, how far they are from the bound, whether
-a later deadline is ever dearer, and how much CPU time all deadlines take, also without what is done for plans above 0.3 %.
+a later deadline is ever dearer, and how much CPU time all deadlines take, also without dives (--gap 100).
 
 Usage: pipeline_table.py RUBATO [DEADLINES] [OTHER_RUBATO]
 

@@ -9,7 +9,6 @@
 #include "common/algorithms/convex_argmin.hpp"
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "explorer/pipeline/steady/wave_plans.hpp"
 
 namespace rubato {
 
@@ -19,18 +18,15 @@ namespace {
 // deadlines that are shorter by these shares.
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
-// A bound by cells that closes less than this share of a gap is not worth its time.
-constexpr double least_share_closed = 0.05;
-
 // Ways to dive, those that found most on the Perseus profiles first.
-constexpr std::array<DiveOptions, most_dives> ways_to_dive{{{0.3, 0.3},
-                                                            {0.2, 0.5},
-                                                            {0.1, 0.3},
-                                                            {0.1, 0.5},
-                                                            {0.5, 0.5},
-                                                            {0.2, 0.8},
-                                                            {0.05, 0.3},
-                                                            {0.05, 0.5}}};
+constexpr std::array<DiveOptions, 8> ways_to_dive{{{0.3, 0.3},
+                                                   {0.2, 0.5},
+                                                   {0.1, 0.3},
+                                                   {0.1, 0.5},
+                                                   {0.5, 0.5},
+                                                   {0.2, 0.8},
+                                                   {0.05, 0.3},
+                                                   {0.05, 0.5}}};
 
 FrontierOptions sweep_options(const PlannerOptions& options, const PipelineWork& work,
                               std::vector<double> times_s) {
@@ -116,10 +112,9 @@ double PipelinePlanner::total_j(const Question& question, const PipelinePlan& pl
          waiting_power_w() * (waits ? question.limit_s : rounder_.time_s(plan));
 }
 
-// Rounds and splices every candidate, keeps the cheapest, improves it if it is far from the bound.
-std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
-                                                       std::span<const FrontierPlan> candidates,
-                                                       const RunContext& context) const {
+// Rounds and splices every candidate, keeps the cheapest.
+std::optional<PipelinePlan> PipelinePlanner::pick_best(
+    const Question& question, std::span<const FrontierPlan> candidates) const {
   const bool waits = question.after_end == AfterEnd::wait;
   std::vector<double> fastest_s;
   for (const std::uint32_t curve : problem_.curve_of_activity)
@@ -146,53 +141,17 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
     }
   }
   for (PipelinePlan& plan : steady_.ending_by(rounder_, useful_s)) consider(std::move(plan));
-  const double least_j = bound_j(question.limit_s, question.after_end);
-  const bool far = best_j - least_j > options_.target_gap_frac * best_j;
-  if (far && !context.stop_requested() && work_.schedule.passes.size() <= options_.improve_up_to) {
-    const double limit_s =
-        std::min(question.limit_s, std::max(rounder_.time_s(*best), question.target_s));
-    consider(rounder_.improve(*best, limit_s, candidates.front().flow_w));
-  }
   return best;
-}
-
-// Tries plans in waves, and splices of them, where plans are far above the frontier's bound.
-void PipelinePlanner::lay_waves(std::span<const Question> questions,
-                                std::span<std::optional<PipelinePlan>> plans,
-                                const RunContext& context) const {
-  std::vector<std::size_t> far;
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    if (!plans[i] || work_.schedule.passes.size() > options_.wave_up_to) continue;
-    const double plan_j = total_j(questions[i], *plans[i]);
-    const double least_j = bound_j(questions[i].limit_s, questions[i].after_end);
-    if (plan_j - least_j > options_.wave_gap_frac * plan_j) far.push_back(i);
-  }
-  if (far.empty()) return;
-  const auto target_s = [&](auto i) { return std::max(questions[i].target_s, least_time_s_); };
-  std::vector<double> times_s;
-  for (const std::size_t i : far) times_s.push_back(target_s(i));
-  const std::vector<PipelinePlan> laid = WavePlans(work_, rounder_).ending_around(times_s, context);
-  const SteadyPlans steady(rounder_, laid);
-  for (const std::size_t i : far) {
-    const auto consider = [&](const PipelinePlan& plan) {
-      if (rounder_.time_s(plan) <= target_s(i) &&
-          total_j(questions[i], plan) < total_j(questions[i], *plans[i]))
-        plans[i] = plan;
-    };
-    for (const PipelinePlan& plan : laid) consider(plan);
-    for (const PipelinePlan& plan : steady.ending_by(rounder_, target_s(i))) consider(plan);
-  }
 }
 
 // Tries one way to dive after the other while the plan is too far above the bound.
 void PipelinePlanner::dive(const Question& question, const FrontierPlan& prices, double least_j,
-                           std::span<const DiveOptions> ways, std::optional<PipelinePlan>& best,
-                           const RunContext& context) const {
+                           std::optional<PipelinePlan>& best, const RunContext& context) const {
   const bool waits = question.after_end == AfterEnd::wait;
   const double useful_s = waits ? question.limit_s : std::max(question.target_s, least_time_s_);
   const ClockDive diving(work_, rounder_);
   double best_j = total_j(question, *best);
-  for (const DiveOptions& way : ways) {
+  for (const DiveOptions& way : ways_to_dive) {
     if (best_j - least_j <= options_.dive_gap_frac * best_j) return;
     DiveOptions options = way;
     options.known_j = best_j - waiting_power_w() * (waits ? question.limit_s : useful_s);
@@ -214,25 +173,6 @@ std::optional<std::vector<FrontierPlan>> PipelinePlanner::durations(
   return std::move(swept.plans);
 }
 
-// Bounds by cells, for plans far above the bound of free durations. A line holds for all deadlines.
-std::vector<PriceLine> PipelinePlanner::cell_lines(
-    std::span<const Question> questions, std::span<const FrontierPlan> prices,
-    std::span<const std::optional<PipelinePlan>> plans, const RunContext& context) const {
-  const CellBound cells(work_, rounder_);
-  std::vector<PriceLine> lines;
-  if (cells.cells().empty()) return lines;
-  for (std::size_t i = 0; i < questions.size() && !context.stop_requested(); ++i) {
-    if (!plans[i]) continue;
-    const double plan_j = total_j(questions[i], *plans[i]);
-    const double least_j = bound_j(questions[i].limit_s, questions[i].after_end, lines);
-    if (plan_j - least_j <= options_.cell_gap_frac * plan_j) continue;
-    const double known_j = frontier_.lower_bound_j(prices[i].time_s);
-    if (const auto line = cells.line(prices[i], known_j + least_share_closed * (plan_j - least_j)))
-      lines.push_back(*line);
-  }
-  return lines;
-}
-
 // One sweep for all questions; a plan is missing where no plan ends in time.
 std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
     std::span<const Question> questions, std::span<PipelineResult> results,
@@ -245,24 +185,13 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
   std::vector<FrontierPlan> prices;
   if (!swept) return plans;
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    plans[i] = pick_best(
-        questions[i], std::span(*swept).subspan(i * candidates.size(), candidates.size()), context);
+    plans[i] = pick_best(questions[i],
+                         std::span(*swept).subspan(i * candidates.size(), candidates.size()));
     prices.push_back(std::move((*swept)[i * candidates.size()]));
   }
-  lay_waves(questions, plans, context);
-  const std::size_t passes = work_.schedule.passes.size();
-  const std::size_t first = passes <= options_.dive_up_to ? options_.dives : 0;
-  const std::size_t more = passes <= options_.last_dive_up_to ? options_.last_dives : 0;
-  const std::span ways(ways_to_dive);
+  if (work_.schedule.passes.size() > options_.dive_up_to) return plans;
   for (std::size_t i = 0; i < questions.size(); ++i)
-    if (plans[i])
-      dive(questions[i], prices[i], results[i].lower_bound_j, ways.first(first), plans[i], context);
-  const std::vector<PriceLine> lines = cell_lines(questions, prices, plans, context);
-  const std::span last = ways.subspan(first, std::min(more, most_dives - first));
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    results[i].lower_bound_j = bound_j(questions[i].limit_s, questions[i].after_end, lines);
-    if (plans[i]) dive(questions[i], prices[i], results[i].lower_bound_j, last, plans[i], context);
-  }
+    if (plans[i]) dive(questions[i], prices[i], results[i].lower_bound_j, plans[i], context);
   return plans;
 }
 

@@ -9,7 +9,6 @@
 
 #include "common/run_context.hpp"
 #include "explorer/confidence/confidence.hpp"
-#include "explorer/pipeline/cells/cell_bound.hpp"
 #include "explorer/pipeline/clock_dive.hpp"
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
@@ -45,23 +44,11 @@ struct PipelineResult {
   [[nodiscard]] bool found() const noexcept { return !plan.option_of_pass.empty(); }
 };
 
-/// How many different ways to dive there are, see PlannerOptions.
-inline constexpr std::size_t most_dives = 8;
-
 /// How hard to look. A gap is (energy - lower bound) / energy of a plan.
 struct PlannerOptions {
-  bool exact_sweep = false;          ///< of large pipelines too, see automatic_sweep
-  double target_gap_frac = 2e-3;     ///< with a larger gap, plans are improved pass by pass
-  std::size_t improve_up_to = 4096;  ///< passes; above, improving takes too long
-  double wave_gap_frac = 3e-3;       ///< with a larger gap, WavePlans are tried
-  std::size_t wave_up_to = 4096;     ///< passes; above, that takes too long
-  double dive_gap_frac = 3e-3;       ///< while the gap is larger, one ClockDive after another
-  std::size_t dives = 2;             ///< at most for each plan; 0 to most_dives
-  std::size_t dive_up_to = 256;      ///< passes; above, dives take too long
-  double cell_gap_frac = 3e-3;       ///< with a larger gap, CellBound raises the bound
-  /// So many more dives at most, while the gap to the raised bound is above dive_gap_frac.
-  std::size_t last_dives = 6;
-  std::size_t last_dive_up_to = 512;  ///< passes; above, these dives take too long
+  bool exact_sweep = false;      ///< of large pipelines too, see automatic_sweep
+  double dive_gap_frac = 3e-3;   ///< while the gap is larger, one ClockDive after another
+  std::size_t dive_up_to = 512;  ///< passes; above, dives take too long
   /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
   std::vector<double> deadlines_s = {};
   SwitchModel switching = {};  ///< if changes are not free, plans weigh them: run_search.hpp
@@ -128,18 +115,11 @@ class PipelinePlanner {
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer(std::span<const Question> questions,
                                                                 std::span<PipelineResult> results,
                                                                 const RunContext& context) const;
-  void lay_waves(std::span<const Question> questions, std::span<std::optional<PipelinePlan>> plans,
-                 const RunContext& context) const;
   void dive(const Question& question, const FrontierPlan& prices, double least_j,
-            std::span<const DiveOptions> ways, std::optional<PipelinePlan>& best,
-            const RunContext& context) const;
-  [[nodiscard]] std::vector<PriceLine> cell_lines(
-      std::span<const Question> questions, std::span<const FrontierPlan> prices,
-      std::span<const std::optional<PipelinePlan>> plans, const RunContext& context) const;
+            std::optional<PipelinePlan>& best, const RunContext& context) const;
   [[nodiscard]] double total_j(const Question& question, const PipelinePlan& plan) const;
-  [[nodiscard]] std::optional<PipelinePlan> pick_best(const Question& question,
-                                                      std::span<const FrontierPlan> candidates,
-                                                      const RunContext& context) const;
+  [[nodiscard]] std::optional<PipelinePlan> pick_best(
+      const Question& question, std::span<const FrontierPlan> candidates) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer_switching(
       std::span<const Question> questions, std::span<PipelineResult> results,
       const RunContext& context) const;

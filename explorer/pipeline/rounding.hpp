@@ -62,13 +62,6 @@ class ClockRounder {
   /// these two may share the sum of their free durations. Neither plan need end by any time.
   [[nodiscard]] std::array<PipelinePlan, 2> rounded_down(std::span<const double> duration_s) const;
 
-  /// Tries, pass by pass, whether a faster clock frees slack that is worth more elsewhere.
-  /// O(passes^2) up to about 1,100 passes, beyond that with a limit on the work.
-  /// @param plan    one that ends by the deadline
-  /// @param flow_w  worth of a second of each pass, W: FrontierPlan::flow_w
-  [[nodiscard]] PipelinePlan improve(const PipelinePlan& plan, double deadline_s,
-                                     std::span<const double> flow_w) const;
-
   /// Time with every pass at its fastest option: no plan is faster.
   [[nodiscard]] double least_time_s() const;
 
@@ -99,10 +92,6 @@ class ClockRounder {
                   std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] std::vector<std::uint32_t> follow(std::span<const double> duration_s,
                                                   bool vertices_only) const;
-  [[nodiscard]] std::vector<std::uint32_t> by_promise(const std::vector<std::uint32_t>& chosen,
-                                                      std::span<const double> flow_w) const;
-  void exchange(std::vector<std::uint32_t>& chosen, double limit_s,
-                std::span<const double> flow_w) const;
   [[nodiscard]] double chosen_cost_j(const std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] bool spend_all(std::vector<std::uint32_t>& chosen, double deadline_s) const;
   [[nodiscard]] std::vector<std::uint32_t> by_start(const std::vector<std::uint32_t>& chosen) const;

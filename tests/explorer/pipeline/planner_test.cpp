@@ -233,8 +233,7 @@ TEST(PipelinePlanner, DivesComeNearTheOptimum) {
       return 100.0 * PipelinePlanner(work, options).plan({&c.deadline_s, 1}).front().gap_frac;
     };
     EXPECT_LT(gap_of({}), c.gap_pct) << c.deadline_s;
-    EXPECT_GT(gap_of({.dives = 0, .cell_gap_frac = 1.0, .last_dives = 0}), c.gap_pct)
-        << c.deadline_s;
+    EXPECT_GT(gap_of({.dive_up_to = 0}), c.gap_pct) << c.deadline_s;
   }
 }
 
@@ -271,19 +270,16 @@ RC_GTEST_PROP(PipelinePlanner, DivesBeatWhatIsKnownOrEnd, ()) {
   RC_ASSERT(again && rounder.cost_j(*again) == cost_j);
 }
 
-// Interrupted after the sweep, plans are those before dives and single passes.
+// Interrupted after the sweep, plans are those before dives.
 TEST(PipelinePlanner, InterruptedItGivesTheBestSoFar) {
   const PipelineProfile profile =
       read_pipeline_profile(source_dir() / "docs/examples/gpt3-175b-a40.csv");
   const PipelineWork work = pipeline_work(make_schedule({.stages = 4, .microbatches = 4}), profile,
                                           70.38, std::vector<std::uint32_t>{0, 1, 6, 7});
   const std::vector<double> deadlines_s{2.8254};
-  const PlannerOptions longest{.target_gap_frac = 0.0,
-                               .dive_gap_frac = 0.0,
-                               .dives = most_dives,
-                               .deadlines_s = deadlines_s};
+  const PlannerOptions longest{.dive_gap_frac = 0.0, .deadlines_s = deadlines_s};
   PlannerOptions none = longest;
-  none.improve_up_to = none.dive_up_to = none.last_dive_up_to = 0;
+  none.dive_up_to = 0;
   const PipelinePlanner planner(work, longest);
   const std::atomic<bool> stop = true;
   const PipelineResult stopped =

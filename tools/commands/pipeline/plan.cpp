@@ -277,22 +277,20 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
   if (for_people) print_notes(plan_notes(o, planner, plans, loaded));
 }
 
-// With --gap every search runs, on pipelines of all sizes whose passes are improved one by one.
+// With --gap plans dive until they are so close, in pipelines that are larger too.
 void look_for_gap(const PlanOptions& o, const PipelineWork& work, PlannerOptions& options) {
+  constexpr std::size_t most_passes = 4096;  // more take minutes
   if (!o.gap_pct) return;
   if (!(*o.gap_pct >= 0.0))
     throw UsageError(fmt::format("--gap is {}; expected a number >= 0", *o.gap_pct));
   const std::size_t passes = work.schedule.passes.size();
-  if (passes > options.improve_up_to)
-    throw UsageError(fmt::format("--gap does nothing beyond {} passes; these are {}",
-                                 options.improve_up_to, passes));
+  if (passes > most_passes)
+    throw UsageError(
+        fmt::format("--gap does nothing beyond {} passes; these are {}", most_passes, passes));
   if (!options.switching.is_free())
     throw UsageError("--gap does nothing where changes of clock cost time or energy");
   options.dive_gap_frac = *o.gap_pct / 100.0;
-  options.cell_gap_frac = options.wave_gap_frac = options.dive_gap_frac;
-  options.target_gap_frac = std::min(options.target_gap_frac, options.dive_gap_frac);
-  options.dives = most_dives;
-  options.dive_up_to = options.improve_up_to;
+  options.dive_up_to = most_passes;
 }
 
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
