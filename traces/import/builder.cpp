@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <queue>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -207,6 +208,22 @@ std::uint32_t CaptureBuilder::device(std::uint32_t id, std::string_view name) {
   std::string& known = capture_.devices[found->second].name;
   if (known.empty()) known = name;
   return found->second;
+}
+
+void CaptureBuilder::name_devices(std::span<const NamedDevice> known) {
+  std::set<std::string_view> kinds;
+  for (const NamedDevice& one : known) {
+    if (!one.name.empty()) kinds.insert(one.name);
+    if (one.id && devices_.contains(*one.id)) (void)device(*one.id, one.name);
+  }
+  for (CaptureDevice& device : capture_.devices) {
+    if (!device.name.empty() || kinds.empty()) continue;
+    if (kinds.size() == 1) {
+      device.name = *kinds.begin();
+    } else {
+      leave_out("kinds of GPUs: the file names several, none by the number of the one that ran");
+    }
+  }
 }
 
 std::uint32_t CaptureBuilder::stream(std::uint32_t device_id, std::int64_t stream_id) {

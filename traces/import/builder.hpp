@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +19,12 @@ namespace rubato {
 /// Times and durations beyond this (63 years) come from damaged files; sums of two still fit.
 inline constexpr std::int64_t max_time_ns = std::int64_t{2'000'000'000} * 1'000'000'000;
 
+/// A GPU as a file lists it.
+struct NamedDevice {
+  std::optional<std::uint32_t> id;
+  std::string name;
+};
+
 /// Collects launches; finish() sorts and checks.
 class CaptureBuilder {
  public:
@@ -27,6 +34,13 @@ class CaptureBuilder {
 
   /// Index of a device; the name of the first mention that has one counts.
   std::uint32_t device(std::uint32_t id, std::string_view name = {});
+
+  /// Names the devices mentioned so far by what the file says of GPUs. Numbers need not match:
+  /// runtimes count the GPUs they may use, profilers those of the host. Where only one kind of GPU
+  /// is named, every device is of that kind. Where several are, a device whose number none has
+  /// stays without a name, and is counted as left out.
+  /// @param known  number (where it is one) and name, in the order of the file
+  void name_devices(std::span<const NamedDevice> known);
   std::uint32_t stream(std::uint32_t device_id, std::int64_t stream_id);
 
   /// The stream, if it has been mentioned: waits on streams without work need not be kept.

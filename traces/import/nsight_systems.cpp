@@ -103,10 +103,7 @@ class NsightLinker {
       launch.kernel = builder_.kernel(std::move(work.kernel), short_name);
       builder_.launch(launch);
     }
-    for (const CaptureDevice& device : std::vector(builder_.capture().devices)) {
-      const auto name = tables_.gpu_names.find(device.id);
-      if (name != tables_.gpu_names.end()) (void)builder_.device(device.id, name->second);
-    }
+    builder_.name_devices(tables_.gpus);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -105,9 +106,9 @@ class TableReader {
     if (export_.has_table("TARGET_INFO_GPU")) {
       SqlStatement gpu(export_.connection(), "SELECT id, name FROM TARGET_INFO_GPU");
       while (gpu.next()) {
+        NamedDevice& one = tables_.gpus.emplace_back(std::nullopt, text(gpu, 1));
         const auto id = optional_integer(gpu, 0);
-        if (id && *id >= 0 && *id <= most_devices)
-          tables_.gpu_names[static_cast<std::uint32_t>(*id)] = text(gpu, 1);
+        if (id && *id >= 0 && *id <= most_devices) one.id = static_cast<std::uint32_t>(*id);
       }
     }
   }
@@ -117,8 +118,16 @@ class TableReader {
       throw DataError(fmt::format("{}: device {} is absurd", printable(path_.string()), device));
     if (!global_pid) return static_cast<std::uint32_t>(device);
     const std::int64_t pid = (*global_pid >> 24) & 0xffffff;
-    const auto found = gpus_.find({pid, device});
-    return found != gpus_.end() ? found->second : static_cast<std::uint32_t>(device);
+    if (const auto found = gpus_.find({pid, device}); found != gpus_.end()) return found->second;
+    // In a container processes have other ids there: what all of them say of an ordinal counts.
+    std::set<std::uint32_t> meant;
+    for (const auto& [process_ordinal, gpu] : gpus_) {
+      if (process_ordinal.second == device) meant.insert(gpu);
+    }
+    const std::uint32_t gpu =
+        meant.size() == 1 ? *meant.begin() : static_cast<std::uint32_t>(device);
+    gpus_[{pid, device}] = gpu;
+    return gpu;
   }
 
   // Processes share correlation ids, so the process is part of the key.

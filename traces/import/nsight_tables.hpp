@@ -57,7 +57,7 @@ struct NvtxRange {
 
 struct Tables {
   std::optional<std::int64_t> epoch_ns;  ///< UTC of time 0, ns since 1970
-  std::map<std::uint32_t, std::string> gpu_names;
+  std::vector<NamedDevice> gpus;  ///< of the host, whether they ran anything or not
   std::vector<Work> work;         ///< at least one
   std::vector<NvtxRange> ranges;  ///< by thread, then start; the longer one first
   std::vector<HostCall> calls;    ///< by start

@@ -86,6 +86,24 @@ TEST_F(KinetoBlocks, FieldsOfEventsMayComeInAnyOrder) {
   EXPECT_EQ(capture.kernels[0].launch, (LaunchShape{{3, 1, 1}, {64, 1, 1}}));
 }
 
+// Runtimes count the GPUs they may use, files those of the host: numbers need not match.
+TEST(NameDevices, OneKindNamesAllSeveralNameByNumber) {
+  using Devices = std::vector<CaptureDevice>;
+  const auto named = [](std::initializer_list<std::uint32_t> used,
+                        const std::vector<NamedDevice>& known) {
+    CaptureBuilder builder("x");
+    for (const std::uint32_t id : used) (void)builder.stream(id, 7);
+    builder.name_devices(known);
+    return builder.capture().devices;
+  };
+  EXPECT_EQ(named({2}, {{0, "A40"}}), (Devices{{2, "A40"}}));
+  EXPECT_EQ(named({4, 5}, {{0, "A40"}, {1, "A40"}, {2, ""}}), (Devices{{4, "A40"}, {5, "A40"}}));
+  EXPECT_EQ(named({3}, {{std::nullopt, "A40"}}), (Devices{{3, "A40"}}));
+  EXPECT_EQ(named({0, 1}, {{1, "H100"}, {0, "A40"}}), (Devices{{0, "A40"}, {1, "H100"}}));
+  EXPECT_EQ(named({1, 2}, {{0, "A40"}, {1, "H100"}}), (Devices{{1, "H100"}, {2, ""}}));
+  EXPECT_EQ(named({1}, {}), (Devices{{1, ""}}));
+}
+
 TEST(KernelClasses, FollowFromNames) {
   const auto expect = [](std::string_view name, KernelClass kind) {
     EXPECT_EQ(kernel_class_of(name), kind) << name;

@@ -61,6 +61,30 @@ TEST_F(Nsight, SystemsJoinsLaunchesByProcessToo) {
                           "no table CUPTI_ACTIVITY_KIND_KERNEL", "--cuda-graph-trace=node");
 }
 
+// In a container the process ids of TARGET_INFO_CUDA_DEVICE are others; CUDA_VISIBLE_DEVICES makes
+// the host's GPU 3 the process's GPU 0.
+TEST_F(Nsight, GpusAreNamedWhateverTheirNumbers) {
+  const std::string tables = R"(
+      CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+      INSERT INTO StringIds VALUES (1, 'k');
+      CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, globalPid,
+        demangledName, shortName, gridX, gridY, gridZ, blockX, blockY, blockZ);
+      INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
+        (100, 150, 0, 7, 5, 16777216, 1, 1, 4, 1, 1, 128, 1, 1);
+      CREATE TABLE TARGET_INFO_GPU (id, name);
+      CREATE TABLE TARGET_INFO_CUDA_DEVICE (pid, cudaId, gpuId);)";
+  const auto name = [&](const std::string& more) {
+    const std::filesystem::path path = folder_ / "gpus.sqlite";
+    std::filesystem::remove(path);
+    SqlConnection(path, SqlConnection::Mode::create).execute(tables + more);
+    return import_capture(path).devices.at(0).name;
+  };
+  const std::string two = "INSERT INTO TARGET_INFO_GPU VALUES (0, 'A'), (3, 'B');";
+  EXPECT_EQ(name("INSERT INTO TARGET_INFO_GPU VALUES (1, 'A'), (2, 'A');"), "A");
+  EXPECT_EQ(name(two + "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, 3);"), "B");
+  EXPECT_EQ(name(two + "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (77, 0, 3), (78, 0, 3);"), "B");
+}
+
 TEST_F(Nsight, ComputeInBothForms) {
   const std::string wide =
       "==PROF== Connected\nprogram says \"hello\"\n"

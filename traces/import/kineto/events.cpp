@@ -276,6 +276,7 @@ class EventReader {
                         .thread = thread_of(event),
                         .kind = call_kind(*event.name)};
     if (event.correlation) events_.host_calls.push_back(call);
+    events_.hip = events_.hip || events_.names[*event.name].starts_with("hip");
   }
 
   void finish_span(Event& event) {

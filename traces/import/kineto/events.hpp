@@ -118,9 +118,10 @@ struct Events {
   std::vector<DeviceWork> work;
   std::vector<Message> messages{Message{}};
   std::optional<std::int64_t> epoch_ns;  ///< UTC of time 0, ns since 1970
-  std::vector<std::pair<std::uint32_t, std::string>> device_names;
+  std::vector<NamedDevice> devices;  ///< as listed, whether they ran anything or not
   std::vector<CaptureGroup> groups;  ///< of the file as a whole
   std::optional<std::uint32_t> rank, world_size;
+  bool hip = false;  ///< AMD's runtime was called
 };
 
 /// Reads the events of a file, and what it says beside them (head.hpp).

@@ -24,11 +24,10 @@ void read_devices(const dom::element& list, Events& events) {
   dom::array devices;
   if (list.get(devices) != simdjson::SUCCESS) return;
   for (const dom::element device : devices) {
+    NamedDevice& one = events.devices.emplace_back(std::nullopt, text_at(device, "name"));
     std::int64_t id = -1;
-    std::string_view name;
-    if (device.at_key("id").get(id) == simdjson::SUCCESS && id >= 0 && id <= most_devices &&
-        device.at_key("name").get(name) == simdjson::SUCCESS)
-      events.device_names.emplace_back(static_cast<std::uint32_t>(id), std::string(name));
+    if (device.at_key("id").get(id) == simdjson::SUCCESS && id >= 0 && id <= most_devices)
+      one.id = static_cast<std::uint32_t>(id);
   }
 }
 

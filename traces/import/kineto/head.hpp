@@ -10,7 +10,7 @@ namespace rubato::kineto {
 /// Whether a member of the root object says something that matters here.
 [[nodiscard]] bool is_head_member(std::string_view key);
 
-/// Fills in epoch_ns, device_names, rank, world_size or groups.
+/// Fills in epoch_ns, devices, rank, world_size or groups.
 /// @param value  JSON, followed by at least json_padding readable bytes
 /// @throws DataError if it is no JSON; what is not as expected is skipped
 void read_head_member(std::string_view key, std::string_view value, Events& events);

@@ -66,10 +66,10 @@ class KinetoLinker {
       launch.kernel = kernel_id(work, launch.pass, calls[i]);
       builder_.launch(launch);
     }
-    for (const auto& [id, name] : events_.device_names) {
-      const auto& devices = builder_.capture().devices;
-      if (std::ranges::find(devices, id, &CaptureDevice::id) != devices.end())
-        (void)builder_.device(id, name);
+    if (events_.devices.empty() && events_.hip) {
+      builder_.name_devices(std::array{NamedDevice{{}, "AMD GPU"}});  // whose kernels are AMD's
+    } else {
+      builder_.name_devices(events_.devices);
     }
   }
 

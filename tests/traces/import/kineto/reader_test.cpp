@@ -114,6 +114,21 @@ TEST_F(Kineto, LinksKernelsToWhatLaunchedThem) {
 }
 
 // The gradients of a convolution: two products of one operator, and a kernel that prepares.
+TEST_F(Kineto, TheKindOfGpuIsThatOfTheFileWhateverItsNumber) {
+  const std::string kernel = R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 7,
+    "ts": 5, "dur": 1, "args": {"device": 2, "stream": 7}})";
+  const auto name = [&](const std::string& text) {
+    return import_capture(file("device.json", text)).devices.at(0).name;
+  };
+  EXPECT_EQ(name(trace_of(kernel)), "Some GPU");
+  const std::string none = R"({"schemaVersion": 1, "traceEvents": [)" + kernel;
+  EXPECT_EQ(name(none + "]}"), "");
+  // Where nothing names the GPU, AMD's runtime still tells whose it is.
+  EXPECT_EQ(name(none + R"(, {"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel",
+    "pid": 9, "tid": 9, "ts": 1, "dur": 1, "args": {"correlation": 1}}]})"),
+            "AMD GPU");
+}
+
 TEST_F(Kineto, TwoProductsOfAnOperatorShareItsWork) {
   std::string events = R"(
    {"ph": "X", "cat": "cpu_op", "name": "aten::convolution_backward", "pid": 9, "tid": 9, "ts": 1, "dur": 90,
