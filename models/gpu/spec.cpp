@@ -131,7 +131,8 @@ void read_limits(const JsonNode& root, GpuSpec& spec) {
                       limit.at("regulated_frac").number(Range::positive)};
   const JsonNode chip = section(root, "chip", spec);
   chip.expect_keys({"source", "sm_count", "peak_flop_per_cycle", "link_gbs", "overlap_exponent"},
-                   {"memory_gb"});
+                   {"compute_capability", "memory_gb"});
+  spec.compute_capability = chip.optional_number("compute_capability", Range::positive);
   if (const auto memory = chip.find("memory_gb")) spec.memory_gb = memory->number(Range::positive);
   spec.peak_flop_per_cycle = chip.at("peak_flop_per_cycle").number(Range::positive);
   spec.sm_count = chip.at("sm_count").number(Range::positive);

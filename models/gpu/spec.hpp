@@ -183,6 +183,8 @@ struct GpuSpec {
   CrossbarCurve crossbar;
   SharedParameters shared;
   double sm_count = 0.0;
+  /// Of NVIDIA's GPUs, the generation: 8.6 for GA102. Nothing: not known, or another vendor's.
+  std::optional<double> compute_capability;
   double peak_flop_per_cycle = 0.0;    ///< all SMs, 16-bit tensor with fp32 accumulation
   std::optional<double> memory_gb;     ///< device memory, 1e9 bytes; nothing: cards differ
   double link_gbs = 0.0;               ///< bandwidth per GPU and direction of the link to its peers

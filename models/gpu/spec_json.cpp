@@ -130,11 +130,11 @@ Json peaks_json(const GpuSpec& spec) {
 }
 
 Json chip_json(const GpuSpec& spec) {
-  Json json{{"source", spec.sources.at("chip")},
-            {"sm_count", spec.sm_count},
-            {"peak_flop_per_cycle", spec.peak_flop_per_cycle},
-            {"link_gbs", spec.link_gbs},
-            {"overlap_exponent", spec.shared.overlap_exponent}};
+  Json json{{"source", spec.sources.at("chip")}, {"sm_count", spec.sm_count}};
+  if (spec.compute_capability) json["compute_capability"] = *spec.compute_capability;
+  json["peak_flop_per_cycle"] = spec.peak_flop_per_cycle;
+  json["link_gbs"] = spec.link_gbs;
+  json["overlap_exponent"] = spec.shared.overlap_exponent;
   if (spec.memory_gb) json["memory_gb"] = *spec.memory_gb;
   return json;
 }

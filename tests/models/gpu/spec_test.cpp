@@ -21,6 +21,19 @@ TEST(GpuSpec, ReadsBackToTheSameText) {
   EXPECT_EQ(to_json(parse_gpu_spec(shipped(), "s.json")), shipped());
 }
 
+// Of a file without the field nothing is said of the generation.
+TEST(GpuSpec, KnowsItsGenerationWhereTheFileGivesIt) {
+  for (const std::string& name : shipped_gpu_specs())
+    EXPECT_TRUE(load_gpu_spec(name).compute_capability) << name;
+  EXPECT_EQ(load_gpu_spec("rtx-2070-super").compute_capability, 7.5);
+  EXPECT_EQ(load_gpu_spec("b300-sxm6").compute_capability, 10.3);
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(shipped());
+  json["chip"].erase("compute_capability");
+  const GpuSpec without = parse_gpu_spec(json.dump(), "s.json");
+  EXPECT_FALSE(without.compute_capability);
+  EXPECT_FALSE(parse_gpu_spec(to_json(without), "s.json").compute_capability);
+}
+
 TEST(GpuSpec, KeepsTheClusterItIsPartOf) {
   GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
   EXPECT_FALSE(spec.cluster);
