@@ -141,6 +141,10 @@ enum class StepSource { annotation, periodic, whole_file };
 /// Longer launches come from damaged files: no kernel runs for a day.
 inline constexpr std::int64_t longest_launch_ns = std::int64_t{86'400} * 1'000'000'000;
 
+/// Host and device times of one profiler agree to within this, or are made to (see
+/// import/device_clock.hpp).
+inline constexpr std::int64_t clock_error_ns = 2'000;
+
 /// Launches in order of their start. What differs in name, grid, block, pass, shapes or bytes is
 /// another kernel.
 struct Capture {

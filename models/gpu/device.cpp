@@ -16,27 +16,7 @@ namespace rubato {
 
 namespace {
 
-using Words = std::set<std::string>;
-
-// "NVIDIA GeForce RTX 3080 Ti, the card of ..." -> nvidia, geforce, rtx, 3080, ti.
-Words words_of(std::string_view name) {
-  Words words;
-  std::string word;
-  const auto take = [&] {
-    if (!word.empty()) words.insert(word);
-    word.clear();
-  };
-  for (const char c : name.substr(0, name.find_first_of(",("))) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) {
-      word += static_cast<char>(std::tolower(byte));
-    } else {
-      take();
-    }
-  }
-  take();
-  return words;
-}
+using Words = DeviceWords;
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
@@ -100,10 +80,33 @@ std::string form_of(const Words& words) {
 
 }  // namespace
 
+DeviceWords words_of_device(std::string_view name) {
+  DeviceWords words;
+  std::string word;
+  const auto take = [&] {
+    if (!word.empty()) words.insert(word);
+    word.clear();
+  };
+  for (const char c : name.substr(0, name.find_first_of(",("))) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) {
+      word += static_cast<char>(std::tolower(byte));
+    } else {
+      take();
+    }
+  }
+  take();
+  return words;
+}
+
+std::string form_of_device(std::string_view device) {
+  return form_of(with_form(without_makers(words_of_device(device))));
+}
+
 DeviceMatch match_device(const GpuSpec& spec, std::string_view device) {
-  const Words words = with_form(without_makers(words_of(device)));
+  const Words words = with_form(without_makers(words_of_device(device)));
   if (words.empty()) return DeviceMatch::unnamed;
-  const Words known = without_makers(words_of(spec.title));
+  const Words known = without_makers(words_of_device(spec.title));
   const bool all_there = !known.empty() && std::ranges::includes(words, known);
   const bool nothing_else = std::ranges::all_of(
       words, [&](const std::string& word) { return known.contains(word) || is_memory_size(word); });
@@ -113,7 +116,7 @@ DeviceMatch match_device(const GpuSpec& spec, std::string_view device) {
 }
 
 GpuVendor vendor_of(std::string_view device) {
-  for (const std::string& word : words_of(device)) {
+  for (const std::string& word : words_of_device(device)) {
     const bool instinct = word.size() > 2 && word.starts_with("mi") && is_digit(word[2]);
     if (instinct || word == "amd" || word == "instinct" || word == "radeon" ||
         word.starts_with("gfx"))
@@ -133,13 +136,13 @@ std::string_view name_of(GpuVendor value) noexcept {
 }
 
 std::vector<std::string> specs_matching(std::string_view device, DeviceMatch match) {
-  const std::string form = form_of(words_of(device));
+  const std::string form = form_of_device(device);
   std::vector<std::string> found, of_form;
   for (const std::string& name : shipped_gpu_specs()) {
     const GpuSpec spec = load_gpu_spec(name);
     if (match_device(spec, device) != match) continue;
     found.push_back(name);
-    if (form_of(words_of(spec.title)) == form) of_form.push_back(name);
+    if (form_of_device(spec.title) == form) of_form.push_back(name);
   }
   const bool by_form = match == DeviceMatch::near && !form.empty() && !of_form.empty();
   return by_form ? of_form : found;

@@ -3,6 +3,7 @@
 // ran at.
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,15 @@
 #include "models/gpu/spec.hpp"
 
 namespace rubato {
+
+using DeviceWords = std::set<std::string>;
+
+/// The words of a device's name or a spec's title, in lower case, up to a comma or parenthesis:
+/// nvidia, geforce, rtx, 3080, ti of "NVIDIA GeForce RTX 3080 Ti, the card of ...".
+[[nodiscard]] DeviceWords words_of_device(std::string_view name);
+
+/// "sxm" or "pcie" (also of an NVL card); empty where the name does not tell.
+[[nodiscard]] std::string form_of_device(std::string_view device);
 
 /// How a device is related to a spec. near: the same chip on another card, whose memory, power
 /// limit or clocks may differ. unnamed: the device has no name.

@@ -6,11 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "models/gpu/device.hpp"
+#include "models/gpu/family.hpp"
 #include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
@@ -23,18 +22,6 @@ namespace {
       fmt::format("{}: {}", printable(file), why),
       {.in = {},
        .hint = fmt::format("say which with --gpu: {}, or a file", fmt::join(choice, ", "))});
-}
-
-// Shipped specs by how little their titles differ from a name.
-std::vector<std::string> nearest_specs(std::string_view device) {
-  constexpr std::size_t few = 3;
-  std::vector<std::pair<std::size_t, std::string>> ranked;
-  for (const std::string& name : shipped_gpu_specs())
-    ranked.emplace_back(edit_distance(device, load_gpu_spec(name).title), name);
-  sort_by(ranked, &std::pair<std::size_t, std::string>::first);
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(few, ranked.size()); ++i) names.push_back(ranked[i].second);
-  return names;
 }
 
 [[noreturn]] void refuse_vendor(const std::string& file, const std::string& device,
@@ -54,7 +41,9 @@ GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
     return load_gpu(same.front());
   }
   if (const GpuVendor vendor = vendor_of(device); vendor != GpuVendor::nvidia)
-    refuse_vendor(file, device, fmt::format("no spec of {} is shipped", name_of(vendor)));
+    refuse_vendor(
+        file, device,
+        fmt::format("no spec of {} is shipped, and none of NVIDIA's is near", name_of(vendor)));
   const std::vector<std::string> near = specs_matching(device, DeviceMatch::near);
   if (near.size() == 1) {
     GpuSpec spec = load_gpu(near.front());
@@ -65,9 +54,16 @@ GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
     return spec;
   }
   if (near.empty()) {
+    std::vector<std::string> choice = nearest_specs(device);
+    if (choice.empty())
+      refuse(file, fmt::format("no shipped spec is of its GPU, {}", shown), shipped_gpu_specs());
+    constexpr std::size_t few = 3;
+    choice.resize(std::min(few, choice.size()));
     refuse(file,
-           fmt::format("no shipped spec is of its GPU, {}; the nearest by name are listed", shown),
-           nearest_specs(device));
+           fmt::format("no shipped spec is of its GPU, {}; those of the nearest chips are listed, "
+                       "the nearest first",
+                       shown),
+           choice);
   }
   refuse(
       file,
@@ -86,7 +82,8 @@ std::vector<std::string> device_names(std::span<const Capture> captures) {
 }
 
 GpuSpec load_gpu_of_devices(std::span<const std::string> devices, const std::string& file) {
-  const std::set<std::string> names(devices.begin(), devices.end());
+  std::set<std::string> names(devices.begin(), devices.end());
+  if (names.size() > 1) names.erase("");  // one run: GPUs without a name are as those with one
   if (names.size() > 1)
     refuse(file,
            fmt::format("it is of different GPUs: {}",

@@ -28,11 +28,8 @@ bool waits(CallKind kind) {
          kind == CallKind::event_sync || kind == CallKind::blocking_copy;
 }
 
-// Whether a process may have made a launch: it waits for streams of its own only.
-bool is_of_process(const Capture& capture, std::uint32_t launch, std::int64_t process) {
-  const auto& call = capture.launches[launch].call;
-  return !call || capture.threads[capture.calls[*call].thread].process == process;
-}
+// Called before everything that was recorded.
+constexpr std::int64_t before_recording = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
 
@@ -45,6 +42,8 @@ CaptureDraft::CaptureDraft(const Capture& capture, const CapturePlace& place, Gr
       options_(options),
       by_stream_(capture.streams.size()),
       called_on_(capture.streams.size()),
+      called_ns_(capture.launches.size(), before_recording),
+      process_of_stream_(capture.streams.size()),
       launches_of_call_(capture.calls.size()),
       has_event_(capture.launches.size(), false) {
   add_launches(splits);
@@ -118,14 +117,23 @@ void CaptureDraft::add_stream_order() {
   for (std::uint32_t i = 0; i < capture_.launches.size(); ++i) {
     const CapturedLaunch& launch = capture_.launches[i];
     by_stream_[launch.stream].push_back(i);
-    if (call_known(launch)) called_on_[launch.stream].push_back(i);
-    if (launch.call) launches_of_call_[*launch.call].push_back(i);
+    if (launch.launch_ns && !call_known(launch)) ++lost_.late;
+    if (!launch.call) continue;
+    launches_of_call_[*launch.call].push_back(i);
+    process_of_stream_[launch.stream] =
+        capture_.threads[capture_.calls[*launch.call].thread].process;
   }
-  for (auto& list : called_on_) {
-    sort_by(list, [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
-  }
-  for (auto& list : by_stream_) {
+  for (std::uint32_t stream = 0; stream < by_stream_.size(); ++stream) {
+    auto& list = by_stream_[stream];
     sort_by(list, [&](std::uint32_t i) { return capture_.launches[i].start_ns; });
+    std::int64_t latest_ns = before_recording;
+    for (const std::uint32_t i : list) {
+      const CapturedLaunch& launch = capture_.launches[i];
+      called_ns_[i] = call_known(launch) ? *launch.launch_ns : latest_ns;
+      latest_ns = std::max(latest_ns, called_ns_[i]);
+    }
+    called_on_[stream] = list;
+    sort_by(called_on_[stream], [&](std::uint32_t i) { return called_ns_[i]; });
     for (std::size_t at = 1; at < list.size(); ++at) {
       const std::int64_t over_ns =
           capture_.launches[list[at - 1]].end_ns() - capture_.launches[list[at]].start_ns;
@@ -136,19 +144,31 @@ void CaptureDraft::add_stream_order() {
 }
 
 std::optional<std::uint32_t> CaptureDraft::last_launch_called(std::uint32_t stream,
-                                                              std::int64_t before_ns) const {
+                                                              std::int64_t before_ns,
+                                                              std::int64_t over_by_ns,
+                                                              bool over) const {
   const auto& list = called_on_[stream];
-  const auto after = std::ranges::lower_bound(
-      list, before_ns, {}, [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
-  if (after == list.begin()) return std::nullopt;
-  return *std::prev(after);
+  auto after =
+      std::ranges::lower_bound(list, before_ns, {}, [&](std::uint32_t i) { return called_ns_[i]; });
+  while (after != list.begin()) {
+    const CapturedLaunch& launch = capture_.launches[*--after];
+    if ((call_known(launch) && !over) || launch.end_ns() <= over_by_ns + clock_error_ns)
+      return *after;
+  }
+  return std::nullopt;
+}
+
+// Whether a process may have made a launch: it waits for streams of its own only.
+bool CaptureDraft::is_of_process(std::uint32_t launch, std::int64_t process) const {
+  return process_of_stream_[capture_.launches[launch].stream].value_or(process) == process;
 }
 
 std::optional<std::uint32_t> CaptureDraft::first_launch_called(std::uint32_t stream,
                                                                std::int64_t from_ns) const {
   const auto& list = called_on_[stream];
-  const auto at = std::ranges::lower_bound(
-      list, from_ns, {}, [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
+  const auto at = std::find_if(
+      std::ranges::lower_bound(list, from_ns, {}, [&](std::uint32_t i) { return called_ns_[i]; }),
+      list.end(), [&](std::uint32_t i) { return call_known(capture_.launches[i]); });
   if (at == list.end()) return std::nullopt;
   return *at;
 }
@@ -171,22 +191,24 @@ void CaptureDraft::add_sync(std::uint32_t call, DraftId begin, DraftId end) {
   const CapturedCall& sync = capture_.calls[call];
   std::vector<std::pair<std::uint32_t, bool>> awaited;  // launch, inferred
   const bool stream_known = options_.read_waits && sync.stream.has_value();
-  const bool record_known = options_.read_waits && sync.record && sync.recorded_stream;
+  const bool event_known = options_.read_waits && sync.recorded_stream.has_value();
   if (sync.kind == CallKind::blocking_copy && !launches_of_call_[call].empty()) {
     for (const std::uint32_t own : launches_of_call_[call]) awaited.emplace_back(own, false);
   } else if (sync.kind == CallKind::stream_sync && stream_known) {
-    if (const auto last = last_launch_called(*sync.stream, sync.start_ns))
+    if (const auto last = last_launch_called(*sync.stream, sync.start_ns, sync.end_ns()))
       awaited.emplace_back(*last, false);
-  } else if (sync.kind == CallKind::event_sync && record_known) {
-    if (const auto last =
-            last_launch_called(*sync.recorded_stream, capture_.calls[*sync.record].start_ns))
+  } else if (sync.kind == CallKind::event_sync && event_known && sync.record) {
+    if (const auto last = last_launch_called(*sync.recorded_stream,
+                                             capture_.calls[*sync.record].start_ns, sync.end_ns()))
       awaited.emplace_back(*last, false);
   } else {
     const bool all = sync.kind == CallKind::device_sync;
+    const bool event = sync.kind == CallKind::event_sync;  // of work before the last
     const std::int64_t process = capture_.threads[sync.thread].process;
     for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
-      const auto last = last_launch_called(s, sync.start_ns);
-      if (!last || !is_of_process(capture_, *last, process)) continue;
+      if (event && event_known && *sync.recorded_stream != s) continue;
+      const auto last = last_launch_called(s, sync.start_ns, sync.end_ns(), event);
+      if (!last || !is_of_process(*last, process)) continue;
       if (all || capture_.launches[*last].end_ns() <= sync.end_ns())
         awaited.emplace_back(*last, !all);
     }
@@ -199,7 +221,10 @@ void CaptureDraft::add_sync(std::uint32_t call, DraftId begin, DraftId end) {
   bool waited = false;
   for (const auto& [launch, inferred] : awaited) {
     const std::int64_t end_ns = capture_.launches[launch].end_ns();
-    if (end_ns > sync.end_ns() + clock_error_ns) continue;  // the call returned without it
+    if (end_ns > sync.end_ns() + clock_error_ns) {  // the call returned without it
+      ++lost_.unfinished;
+      continue;
+    }
     waited |= end_ns > sync.start_ns;
     connect(launches_[launch].end, end, ArcKind::sync, inferred);
   }
@@ -208,6 +233,10 @@ void CaptureDraft::add_sync(std::uint32_t call, DraftId begin, DraftId end) {
     builder_.add_arc(begin, end, 0.0, ArcKind::host_order);
   } else {
     connect(begin, end, ArcKind::host_order, false);
+    if (sync.duration_ns > unseen_sync_window_ns) {
+      ++lost_.unexplained;
+      lost_.unexplained_s += static_cast<double>(sync.duration_ns) * s_per_ns;
+    }
   }
 }
 
@@ -257,16 +286,22 @@ void CaptureDraft::add_calls_of_launches_alone() {
   std::vector<std::vector<std::uint32_t>> called(capture_.devices.size());
   for (std::uint32_t i = 0; i < capture_.launches.size(); ++i) {
     const CapturedLaunch& launch = capture_.launches[i];
-    if (call_known(launch)) called[capture_.streams[launch.stream].device].push_back(i);
+    called[capture_.streams[launch.stream].device].push_back(i);
   }
   for (auto& list : called) {
-    sort_by(list, [&](std::uint32_t i) { return *capture_.launches[i].launch_ns; });
+    sort_by(list, [&](std::uint32_t i) { return called_ns_[i]; });
     std::optional<DraftId> before;
-    std::int64_t before_ns = 0;
+    std::int64_t before_ns = list.empty() ? 0 : capture_.launches[list.front()].start_ns;
     std::optional<std::uint32_t> last;
+    const auto later = [&](std::uint32_t i) {
+      if (!last || capture_.launches[i].end_ns() > capture_.launches[*last].end_ns()) last = i;
+    };
     for (const std::uint32_t i : list) {
-      const CapturedLaunch& launch = capture_.launches[i];
-      const std::int64_t call_ns = *launch.launch_ns;
+      if (!call_known(capture_.launches[i])) {  // it may still be what the host waits for
+        later(i);
+        continue;
+      }
+      const std::int64_t call_ns = called_ns_[i];
       const DraftId moment = add_host_moment(call_ns);
       const std::int64_t end_ns = last ? capture_.launches[*last].end_ns() : 0;
       const std::int64_t waited_ns = end_ns - before_ns;
@@ -280,7 +315,7 @@ void CaptureDraft::add_calls_of_launches_alone() {
       connect(moment, launches_[i].begin, ArcKind::launch_call, false);
       before = moment;
       before_ns = call_ns;
-      if (!last || launch.end_ns() > capture_.launches[*last].end_ns()) last = i;
+      later(i);
     }
   }
 }

@@ -12,11 +12,8 @@
 
 namespace rubato {
 
-/// Host and device times of one profiler agree to within this.
-inline constexpr std::int64_t clock_error_ns = 2'000;
-
-/// Whether the call of a launch is known. One that begins after its own launch is a clock error of
-/// the profiler, and does not count.
+/// Whether the call of a launch is known. One that begins after its own launch, where the clocks
+/// were aligned (import/device_clock.hpp), is not believed.
 [[nodiscard]] inline bool call_known(const CapturedLaunch& launch) {
   return launch.launch_ns && *launch.launch_ns <= launch.start_ns;
 }
@@ -47,6 +44,14 @@ struct NamedWaits {
   std::uint32_t broken = 0;  ///< what should have waited began before
 };
 
+/// Waits of the host, and calls of launches, that became no arc.
+struct LostCalls {
+  std::uint32_t late = 0;         ///< calls that begin after what they launched
+  std::uint32_t unfinished = 0;   ///< waits that ended before what they should have waited for
+  std::uint32_t unexplained = 0;  ///< long waits for nothing that is known
+  double unexplained_s = 0.0;     ///< time in them, which the host is taken to have needed itself
+};
+
 /// Where a capture lies in a graph.
 struct CapturePlace {
   std::uint32_t rank = 0;
@@ -64,6 +69,7 @@ class CaptureDraft {
   [[nodiscard]] const std::vector<OpenArc>& arcs() const noexcept { return arcs_; }
 
   [[nodiscard]] const NamedWaits& named_waits() const noexcept { return named_waits_; }
+  [[nodiscard]] const LostCalls& lost_calls() const noexcept { return lost_; }
 
   /// How long launches of one stream overlapped in the capture, s, summed.
   [[nodiscard]] double overlap_s() const noexcept { return overlap_s_; }
@@ -81,12 +87,18 @@ class CaptureDraft {
   [[nodiscard]] double seconds(std::int64_t at_ns) const;
   [[nodiscard]] DraftId add_host_moment(std::int64_t at_ns);
   void connect(DraftId from, DraftId to, ArcKind kind, bool inferred);
+  // The last launch that a stream was given before a moment. One whose call the file does not have
+  // was called no later than the next of its stream and no earlier than the one before, perhaps
+  // before the recording: it counts if it was over by `over_by_ns`. So do the others where `over`.
   [[nodiscard]] std::optional<std::uint32_t> last_launch_called(std::uint32_t stream,
-                                                                std::int64_t before_ns) const;
+                                                                std::int64_t before_ns,
+                                                                std::int64_t over_by_ns,
+                                                                bool over = false) const;
   [[nodiscard]] std::optional<std::uint32_t> first_launch_called(std::uint32_t stream,
                                                                  std::int64_t from_ns) const;
   [[nodiscard]] std::optional<std::uint32_t> neighbour_in_thread(std::uint32_t call,
                                                                  bool before) const;
+  [[nodiscard]] bool is_of_process(std::uint32_t launch, std::int64_t process) const;
   [[nodiscard]] bool may_wait(std::uint32_t launch, std::optional<std::uint32_t> before) const;
   [[nodiscard]] bool is_collective(std::uint32_t launch) const;
 
@@ -98,11 +110,14 @@ class CaptureDraft {
   std::vector<OpenArc> arcs_;
   std::vector<std::vector<std::uint32_t>> by_stream_;  // launches in order of start
   std::vector<std::vector<std::uint32_t>> called_on_;  // per stream, in order of their call
+  std::vector<std::int64_t> called_ns_;  // of launches: no call earlier than this; as known
+  std::vector<std::optional<std::int64_t>> process_of_stream_;
   std::vector<std::vector<std::uint32_t>> launches_of_call_;
   std::vector<bool> has_event_;            // of launches: an event was found for it
   bool names_waits_ = false;               // the file holds calls that make streams wait
   std::vector<std::uint32_t> open_waits_;  // such calls whose launches were not found, ascending
   NamedWaits named_waits_;
+  LostCalls lost_;
   double overlap_s_ = 0.0;
 };
 

@@ -33,7 +33,7 @@ bool CaptureDraft::add_wait(std::uint32_t call) {
   const CapturedCall& wait = capture_.calls[call];
   const bool read = options_.read_waits;
   const bool to_read = read && wait.stream;
-  const bool from_read = read && wait.record && wait.recorded_stream;
+  const bool from_read = read && wait.recorded_stream;
   const bool named = to_read && wait.record;
   if (named) {
     ++named_waits_.named;
@@ -47,24 +47,24 @@ bool CaptureDraft::add_wait(std::uint32_t call) {
       read && wait.record ? capture_.calls[*wait.record].start_ns : wait.start_ns;
   std::optional<std::uint32_t> from;
   if (from_read) {
-    from = last_launch_called(*wait.recorded_stream, before_ns);
+    from = last_launch_called(*wait.recorded_stream, before_ns, capture_.launches[*to].start_ns,
+                              !wait.record);
   } else {
     // A collective waits for the last other launch that was called, and any other launch for the
     // last collective: those run on streams of their own.
     for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
       if (s == to_stream || capture_.streams[s].device != capture_.streams[to_stream].device)
         continue;
-      const auto last = last_launch_called(s, before_ns);
+      const auto last = last_launch_called(s, before_ns, capture_.launches[*to].start_ns);
       if (!last || (is_collective(*last) == is_collective(*to))) continue;
-      if (!from || *capture_.launches[*last].launch_ns > *capture_.launches[*from].launch_ns)
-        from = last;
+      if (!from || called_ns_[*last] > called_ns_[*from]) from = last;
     }
   }
   if (!from) return false;
   if (named) --named_waits_.idle;
   if (capture_.launches[*from].stream == to_stream) return false;
   // A wait that the capture itself breaks was not for this launch.
-  const bool inferred = !(to_read && from_read);
+  const bool inferred = !(to_read && from_read && wait.record);
   const std::int64_t error_ns = inferred ? 0 : clock_error_ns;
   if (capture_.launches[*from].end_ns() > capture_.launches[*to].start_ns + error_ns) {
     if (named) ++named_waits_.broken;

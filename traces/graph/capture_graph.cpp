@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "traces/capture.hpp"
 #include "traces/graph/rank_clocks.hpp"
@@ -49,6 +50,21 @@ void add_transfer(const JoinedCollective& joined, std::int64_t origin_ns,
 // What the file says and the graph does not know.
 void note_what_is_left_out(const CaptureDraft& draft, const std::string& rank,
                            std::vector<std::string>& notes) {
+  const LostCalls& lost = draft.lost_calls();
+  if (lost.late > 0)
+    notes.push_back(fmt::format(
+        "{}{} launches begin before their call, which clocks cannot tell: these calls are left out",
+        rank, lost.late));
+  if (lost.unfinished > 0)
+    notes.push_back(fmt::format(
+        "{}{} times the host went on before what it waited for was over: these waits are left out",
+        rank, lost.unfinished));
+  constexpr double least_wait_s = 1e-3;
+  if (lost.unexplained_s > least_wait_s)
+    notes.push_back(fmt::format(
+        "{}{} waits of the host, {:.1f} ms in all, are for nothing that was recorded: they are "
+        "taken to last as long at any clock",
+        rank, lost.unexplained, ms_per_s * lost.unexplained_s));
   const NamedWaits& waits = draft.named_waits();
   // Some at the beginning and the end of a capture hold nothing back: up to a tenth is usual.
   constexpr std::uint32_t usual_share = 10;

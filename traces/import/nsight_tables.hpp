@@ -57,10 +57,10 @@ struct NvtxRange {
 
 struct Tables {
   std::optional<std::int64_t> epoch_ns;  ///< UTC of time 0, ns since 1970
-  std::vector<NamedDevice> gpus;  ///< of the host, whether they ran anything or not
-  std::vector<Work> work;         ///< at least one
-  std::vector<NvtxRange> ranges;  ///< by thread, then start; the longer one first
-  std::vector<HostCall> calls;    ///< by start
+  std::vector<NamedDevice> gpus;         ///< of the host, whether they ran anything or not
+  std::vector<Work> work;                ///< at least one
+  std::vector<NvtxRange> ranges;         ///< by thread, then start; the longer one first
+  std::vector<HostCall> calls;           ///< by start
   std::vector<Synchronization> synchronizations;
   std::vector<EventRecord> records;
   /// Priorities of streams by context and number; nothing where processes differ.

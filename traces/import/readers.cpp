@@ -11,6 +11,7 @@
 #include "traces/files/capture_json.hpp"
 #include "traces/files/trace_csv.hpp"
 #include "traces/files/trace_json.hpp"
+#include "traces/import/device_clock.hpp"
 #include "traces/import/kernel_work.hpp"
 #include "traces/import/step_period.hpp"
 #include "traces/trace_capture.hpp"
@@ -144,6 +145,7 @@ Capture import_as_recorded(const std::filesystem::path& path, const ImportOption
 
 Capture import_capture(const std::filesystem::path& path, const ImportOptions& options) {
   Capture capture = import_as_recorded(path, options);
+  align_device_clocks(capture);
   guess_kernel_work(capture);
   find_periodic_steps(capture);
   return capture;

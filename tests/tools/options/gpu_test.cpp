@@ -37,9 +37,10 @@ TEST(GpuOption, TakesTheSameChipOrListsTheNearest) {
   };
   refused("NVIDIA A100-PG509-200", "NVIDIA A100-PG509-200; 2 are of the same chip",
           "a100-pcie-80gb, a100-sxm4-80gb");
-  refused("NVIDIA A10", "no shipped spec is of its GPU, NVIDIA A10; the nearest by name are listed",
+  refused("NVIDIA A10", "no shipped spec is of its GPU, NVIDIA A10; those of the nearest chips",
           "a40");
-  refused("AMD Instinct MI300X", "its GPU is AMD Instinct MI300X; no spec of AMD is shipped",
+  refused("AMD Instinct MI300X",
+          "its GPU is AMD Instinct MI300X; no spec of AMD is shipped, and none of NVIDIA's is near",
           "add-a-gpu.md");
 }
 

@@ -118,8 +118,8 @@ struct Events {
   std::vector<DeviceWork> work;
   std::vector<Message> messages{Message{}};
   std::optional<std::int64_t> epoch_ns;  ///< UTC of time 0, ns since 1970
-  std::vector<NamedDevice> devices;  ///< as listed, whether they ran anything or not
-  std::vector<CaptureGroup> groups;  ///< of the file as a whole
+  std::vector<NamedDevice> devices;      ///< as listed, whether they ran anything or not
+  std::vector<CaptureGroup> groups;      ///< of the file as a whole
   std::optional<std::uint32_t> rank, world_size;
   bool hip = false;  ///< AMD's runtime was called
 };
