@@ -1,6 +1,7 @@
 #include "traces/graph/rank_clocks.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -140,6 +141,44 @@ void align_neighbours(std::span<const Capture> captures, JoinedRanks& joined) {
   note_open_clocks(links, joined.notes);
 }
 
+// Clocks of hosts that keep the time together differ by milliseconds. Those that differ by more are
+// moved all the same, but the files may be of different times of the run: of such that name their
+// steps differently that is certain.
+void expect_one_time(std::span<const Capture> captures, JoinedRanks& joined) {
+  constexpr std::int64_t usual_ns = 100'000'000;
+  const auto names_of = [](const Capture& capture) {
+    std::set<std::string> names;
+    if (capture.step_source == StepSource::annotation) {
+      for (const CapturedStep& step : capture.steps) names.insert(step.name);
+    }
+    return names;
+  };
+  const std::set<std::string> first = names_of(captures.front());
+  for (std::size_t c = 1; c < captures.size(); ++c) {
+    // One with a date and one without have nothing in common from which they could differ; nor have
+    // files of sends and receives alone, whose times begin where each rank did.
+    const bool dated = captures[c].epoch_ns.has_value();
+    if (dated != captures.front().epoch_ns.has_value()) continue;
+    if (!dated && joined.collectives.empty()) continue;
+    const std::int64_t ahead_ns = joined.offset_ns[0] - joined.offset_ns[c];
+    if (std::abs(ahead_ns) < usual_ns) continue;
+    const std::string who =
+        fmt::format("the clock of {} is {:.3f} s {} that of {}", rank_name(captures[c], c),
+                    s_per_ns * static_cast<double>(std::abs(ahead_ns)),
+                    ahead_ns > 0 ? "ahead of" : "behind", rank_name(captures.front(), 0));
+    const std::set<std::string> own = names_of(captures[c]);
+    const bool share =
+        std::ranges::any_of(own, [&](const std::string& name) { return first.contains(name); });
+    if (!own.empty() && !first.empty() && !share)
+      throw DataError(fmt::format("{}, and they have no step in common: {} has '{}', {} has '{}'",
+                                  who, rank_name(captures.front(), 0), printable(*first.begin()),
+                                  rank_name(captures[c], c), printable(*own.begin())),
+                      {.in = {}, .hint = "give files of the same steps of one run"});
+    joined.notes.push_back(fmt::format(
+        "{}: they are aligned by what they share, as if these were files of the same steps", who));
+  }
+}
+
 void shift(JoinedRanks& joined, const std::vector<std::int64_t>& by_ns) {
   for (JoinedCollective& one : joined.collectives) {
     for (CollectiveMember& member : one.members) {
@@ -185,6 +224,7 @@ void align_clocks(std::span<const Capture> captures, JoinedRanks& joined) {
     joined.offset_ns[c] += correction_ns[c];
   }
   shift(joined, correction_ns);
+  expect_one_time(captures, joined);
   for (JoinedCollective& one : joined.collectives) {
     one.last = static_cast<std::uint32_t>(
         std::ranges::max_element(one.members, {}, &CollectiveMember::start_ns) -

@@ -1,6 +1,7 @@
 #include "traces/pipeline/captured_ranks.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,6 +13,48 @@
 namespace rubato {
 
 namespace {
+
+constexpr std::uint32_t most_chunks = 16;
+
+// Files of pass times alone do not say how many stages there are: their reader takes it from the
+// forward passes a rank begins with, as under 1F1B, and then ranks that ran interleaved passes
+// disagree. Under Megatron-LM's interleaved 1F1B rank r of P, each with C chunks, begins with
+// 2 (P - r - 1) + (C - 1) P + 1 of them (Narayanan et al., arXiv 2104.04473; its
+// forward_backward_pipelining_with_interleaving). Of several answers the one with as many stages as
+// ranks were given counts.
+std::optional<std::uint32_t> interleaved_stages(std::span<const Capture> captures,
+                                                const std::vector<CapturedStage>& ranks) {
+  std::set<std::uint32_t> sizes, found;
+  std::uint32_t last_rank = 0;
+  for (std::size_t i = 0; i < captures.size(); ++i) {
+    const CaptureGroup* group = pipeline_group(captures[i]);
+    if (group == nullptr || !captures[i].rank) return std::nullopt;
+    if (group->size) sizes.insert(*group->size);
+    last_rank = std::max(last_rank, *captures[i].rank);
+  }
+  if (sizes.size() < 2) return std::nullopt;
+  const auto fits = [&](std::uint32_t stages, std::uint32_t chunks) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const std::vector<PassKind>& order = ranks[i].order;
+      const auto forwards = static_cast<std::uint32_t>(order.size() / 2);
+      const auto leading =
+          static_cast<std::uint32_t>(std::ranges::find(order, PassKind::backward) - order.begin());
+      const std::uint32_t expected =
+          2 * (stages - *captures[i].rank - 1) + (chunks - 1) * stages + 1;
+      if (forwards % (stages * chunks) != 0 || leading != std::min(expected, forwards))
+        return false;
+    }
+    return true;
+  };
+  for (std::uint32_t stages = last_rank + 1; stages < *sizes.rbegin(); ++stages) {
+    for (std::uint32_t chunks = 2; chunks <= most_chunks; ++chunks) {
+      if (fits(stages, chunks)) found.insert(stages);
+    }
+  }
+  const auto given = static_cast<std::uint32_t>(captures.size());
+  if (found.contains(given)) return given;
+  return found.size() == 1 ? std::optional(*found.begin()) : std::nullopt;
+}
 
 // Returns whether the files say which rank is which stage.
 bool find_stages(std::span<const Capture> captures, CapturedPipeline& pipeline) {
@@ -25,6 +68,8 @@ bool find_stages(std::span<const Capture> captures, CapturedPipeline& pipeline) 
       stages = std::max(
           {stages, group->size.value_or(0), static_cast<std::uint32_t>(group->ranks.size())});
   }
+  const auto interleaved = interleaved_stages(captures, pipeline.ranks);
+  stages = interleaved.value_or(stages);
   if (stages == 0) {
     stages = static_cast<std::uint32_t>(captures.size());
     pipeline.notes.emplace_back(
@@ -32,8 +77,8 @@ bool find_stages(std::span<const Capture> captures, CapturedPipeline& pipeline) 
   }
   std::uint64_t world = std::max<std::uint64_t>(stages, captures.size());
   for (const Capture& capture : captures) {
-    world = std::max<std::uint64_t>(
-        {world, capture.world_size.value_or(0), std::uint64_t{capture.rank.value_or(0)} + 1});
+    const std::uint64_t size = interleaved ? 0 : capture.world_size.value_or(0);  // was its guess
+    world = std::max({world, size, std::uint64_t{capture.rank.value_or(0)} + 1});
   }
   for (std::uint32_t i = 0; i < captures.size(); ++i) {
     const std::uint32_t rank = captures[i].rank.value_or(i);
@@ -68,7 +113,6 @@ void find_order(CapturedPipeline& pipeline) {
     pipeline.order_known = ran(pipeline, shape);
     if (pipeline.order_known) return;
   }
-  constexpr std::uint32_t most_chunks = 16;
   PipelineShape chunked = shape;
   chunked.kind = ScheduleKind::interleaved;
   for (chunked.chunks = 2; chunked.chunks <= most_chunks; ++chunked.chunks) {

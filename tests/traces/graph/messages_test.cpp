@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
@@ -21,6 +22,8 @@
 #include "traces/graph/capture_graph.hpp"
 #include "traces/graph/step_clocks.hpp"
 #include "traces/import/readers.hpp"
+#include "traces/pipeline/captured_ranks.hpp"
+#include "traces/pipeline/orders.hpp"
 #include "traces/trace_capture.hpp"
 
 namespace rubato {
@@ -116,6 +119,55 @@ TEST(PipelinePasses, AMissingStageIsNoted) {
   EXPECT_EQ(made.ranks.notes[0],
             "rank 0 was not given; energies and plans are of the others; 4 sends and receives with "
             "them stay as captured");
+}
+
+// Megatron-LM's interleaved 1F1B, two chunks on each of four stages: ranks begin with other numbers
+// of forward passes than under 1F1B, by which their reader counts stages.
+std::vector<Capture> interleaved_ranks(const TemporaryFolder& folder, const PipelineShape& shape) {
+  std::vector<std::filesystem::path> files;
+  for (std::uint32_t rank = 0; rank < shape.stages; ++rank) {
+    std::map<PassKind, std::vector<int>> starts, ends;
+    int at = 0;
+    for (const PipelinePass& pass : stage_order(shape, rank)) {
+      starts[pass.kind].push_back(at);
+      ends[pass.kind].push_back(at += 10);
+    }
+    files.push_back(folder.file(
+        fmt::format("pp_rank_{}.json", rank),
+        fmt::format(
+            R"({{"4": {{"fwd_start": [{}], "fwd_end": [{}], "bwd_start": [{}], )"
+            R"("bwd_end": [{}]}}}})",
+            fmt::join(starts[PassKind::forward], ","), fmt::join(ends[PassKind::forward], ","),
+            fmt::join(starts[PassKind::backward], ","), fmt::join(ends[PassKind::backward], ","))));
+  }
+  return read_all(files);
+}
+
+TEST(PipelinePasses, OfInterleavedStagesAreKnownAndNotJoined) {
+  for (const PipelineShape shape :
+       {PipelineShape{
+            .kind = ScheduleKind::interleaved, .stages = 4, .microbatches = 8, .chunks = 2},
+        PipelineShape{
+            .kind = ScheduleKind::interleaved, .stages = 8, .microbatches = 16, .chunks = 2},
+        PipelineShape{
+            .kind = ScheduleKind::interleaved, .stages = 2, .microbatches = 6, .chunks = 3}}) {
+    const TemporaryFolder folder;
+    std::vector<Capture> captures = interleaved_ranks(folder, shape);
+    const CapturedPipeline pipeline = find_pipeline(captures);
+    EXPECT_TRUE(pipeline.order_known);
+    EXPECT_EQ(pipeline.shape, shape);
+    for (std::uint32_t rank = 0; rank < shape.stages; ++rank)
+      EXPECT_EQ(pipeline.stage_of_rank[rank], rank);
+    expect_error<DataError>(
+        [&] { (void)join_ranks(captures); },
+        fmt::format("of an interleaved pipeline of {} stages with {} chunks each", shape.stages,
+                    shape.chunks),
+        "pipeline profile");
+    captures.pop_back();  // without the last rank, where the numbers allow one answer
+    if (shape.stages == 8) {
+      EXPECT_EQ(find_pipeline(captures).shape, shape);
+    }
+  }
 }
 
 TEST(PipelinePasses, BadFilesAreErrors) {

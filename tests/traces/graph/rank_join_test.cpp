@@ -56,6 +56,33 @@ TEST(RankJoin, EpochsAreAdded) {
   EXPECT_EQ(join_ranks(captures).offset_ns[0], join_ranks(captures).offset_ns[1]);
 }
 
+// Hosts that keep the time together differ by milliseconds. Files of seconds apart may be of one
+// run with a wrong clock, or of other steps, which their names tell.
+TEST(RankJoin, ClocksSecondsApartAreToldAndOtherStepsRefused) {
+  MadeRanks made({0, -3'200'000 * us});
+  made.group(0);
+  made.collective({{0, 100 * us}, {1, 110 * us}}, 20 * us, all_reduce(4096));
+  made.collective({{0, 200 * us}, {1, 270 * us}}, 30 * us, all_reduce(512));
+  std::vector<Capture> captures = made.finish();
+  for (Capture& capture : captures) {
+    capture.epoch_ns = 1'700'000'000'000'000'000;
+    capture.step_source = StepSource::annotation;
+    capture.steps = {{"ProfilerStep#5", 0, 1}, {"ProfilerStep#6", 1, 2}};
+  }
+  EXPECT_EQ(join_ranks(captures).notes,
+            std::vector<std::string>{
+                "the clock of rank 1 is 3.200 s behind that of rank 0: they are aligned by what "
+                "they share, as if these were files of the same steps"});
+  EXPECT_EQ(join_ranks(captures).collectives[1].start_skew_ns(), 70 * us);
+  captures[1].steps = {{"ProfilerStep#15", 0, 1}};
+  expect_error<DataError>([&] { (void)join_ranks(captures); },
+                          "they have no step in common: rank 0 has 'ProfilerStep#5', rank 1 has "
+                          "'ProfilerStep#15'",
+                          "same steps");
+  captures[1].epoch_ns.reset();  // no date: nothing says that they are apart
+  EXPECT_TRUE(join_ranks(captures).notes.empty());
+}
+
 TEST(RankJoin, ATransferIsOneActivityOfAllRanks) {
   MadeRanks made = two_ranks();
   made.compute(0, 0, 90 * us);

@@ -49,12 +49,13 @@ std::uint64_t arcs_of(const Capture& capture, ArcKind kind) {
 
 // Launches follow their calls, waits their launches, and the run scales as it did: to the 6 us from
 // a call to its launch, which nothing in a file of another clock tells.
-void expect_same_run(const Capture& found, const Capture& truth) {
+void expect_same_run(const Capture& found, const Capture& truth, double tolerance = 0.01) {
   for (const ArcKind kind : {ArcKind::launch_call, ArcKind::sync, ArcKind::event})
     EXPECT_EQ(arcs_of(found, kind), arcs_of(truth, kind)) << name_of(kind);
   const ExecutionGraph graph = capture_graph(found).graph, was = capture_graph(truth).graph;
   for (const double factor : {0.1, 1.0, 3.0})
-    EXPECT_NEAR(scaled_span_s(graph, factor) / scaled_span_s(was, factor), 1.0, 0.01) << factor;
+    EXPECT_NEAR(scaled_span_s(graph, factor) / scaled_span_s(was, factor), 1.0, tolerance)
+        << factor;
 }
 
 TEST(DeviceClock, AgreesAndIsLeftAlone) {
@@ -119,7 +120,7 @@ TEST(DeviceClock, OfEachGpuIsItsOwn) {
   align_device_clocks(found);
   ASSERT_EQ(found.left_out.size(), 1U);
   EXPECT_TRUE(found.left_out[0].starts_with("an offset of the clock of GPU 1"));
-  expect_same_run(found, truth);
+  expect_same_run(found, truth, 0.03);  // 6 us now lie between the GPUs, too
 }
 
 // Calls of other launches, and times that were not recorded, are not a clock's.
