@@ -130,7 +130,7 @@ GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
       "r.run_id = ?",
       {run});
   return parse_gpu_spec(std::get<std::string>(found.rows.front()[0]),
-                        std::get<std::string>(found.rows.front()[1]));
+                        std::get<std::string>(found.rows.front()[1]), SpecLaws::not_asked);
 }
 
 // The command line that plans like a run, made from its stored options; the page adds granularity

@@ -1,6 +1,9 @@
 #include "models/calibration/paper_parameters.hpp"
 
+#include <algorithm>
 #include <cmath>
+
+#include "models/gpu/spec_parameters.hpp"
 
 namespace rubato {
 
@@ -96,7 +99,8 @@ GpuSpec SharedLayout::spec(const GpuSpec& frame, const Eigen::VectorXd& x) const
   const auto value = [&x](Eigen::Index i) { return std::exp(x[i]); };
   // Below the second sweep clock requests are interpolated; from there on they are exact.
   spec.core.requested_mhz = {frame.core.min_mhz, 2.0 * frame.core.min_mhz};
-  spec.core.effective_mhz = {frame.core.min_mhz * value(lowest_), 2.0 * frame.core.min_mhz};
+  spec.core.effective_mhz = {frame.core.min_mhz * std::min(value(lowest_), 2.0),
+                             2.0 * frame.core.min_mhz};
   const std::vector<double> knots = voltage_knots();
   spec.voltage = {knots, {1.0}};
   for (Eigen::Index i = 0; i < steps_; ++i) {
@@ -109,6 +113,7 @@ GpuSpec SharedLayout::spec(const GpuSpec& frame, const Eigen::VectorXd& x) const
     state.bandwidth_gbs = value(bandwidth_ + i);
     state.voltage_scale = state.name == "auto" ? 1.0 + value(auto_voltage_) : 1.0;
   }
+  order_bandwidths(spec.mem_states);
   spec.shared = {.leakage_w = value(leakage_),
                  .clock_w_per_mhz = value(clock_),
                  .dram_nj_per_byte = value(dram_),
@@ -157,8 +162,13 @@ std::vector<bool> SharedLayout::in_specs() const {
 bool SharedLayout::moves_cells(const GpuSpec& frame, Eigen::Index parameter, const ClockPair& clock,
                                bool of_sweep) const {
   const auto state = static_cast<Eigen::Index>(index(clock.mem));
-  for (const Eigen::Index first : {boost_, base_power_, bandwidth_}) {
+  for (const Eigen::Index first : {boost_, base_power_}) {
     if (parameter >= first && parameter < first + states_) return parameter == first + state;
+  }
+  if (parameter >= bandwidth_ && parameter < bandwidth_ + states_) {  // as they are put in order
+    const MemState& moved = frame.mem_states[static_cast<std::size_t>(parameter - bandwidth_)];
+    return parameter == bandwidth_ + state ||
+           moved.mem_mhz > frame.mem_states[index(clock.mem)].mem_mhz;
   }
   if (parameter == auto_voltage_) return frame.mem_states[index(clock.mem)].name == "auto";
   if (parameter == lowest_)  // as `spec` interpolates requests

@@ -47,9 +47,11 @@ struct VoltageCurve {
   std::vector<double> relative_v;  ///< >= 1
 };
 
-/// Core-side bandwidth (L2 cache and crossbar) over crossbar_bytes_per_cycle x core clock.
-/// Piecewise linear, constant beyond the ends; empty: 1 everywhere. GPUs whose L2 and crossbar
-/// clock follows the core clock in steps need this curve.
+/// Core-side bandwidth (L2 cache and crossbar) over crossbar_bytes_per_cycle x core clock; empty: 1
+/// everywhere. GPUs whose L2 and crossbar clock follows the core clock in steps need this curve.
+/// The bandwidth, relative x core clock, is linear between the points and does not fall from one to
+/// the next, so a higher core clock never makes a kernel slower. Beyond the ends `relative` is
+/// constant.
 struct CrossbarCurve {
   std::vector<double> core_mhz;  ///< ascending
   std::vector<double> relative;  ///< > 0
@@ -205,8 +207,14 @@ struct GpuSpec {
   std::vector<std::vector<double>> ensemble;
 };
 
-/// Reads and checks a spec. @throws DataError naming the first wrong or missing entry
-[[nodiscard]] GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages);
+/// Whether a spec must keep what holds for every GPU: more core or memory clock never takes a
+/// kernel more time, and power rises with the core clock.
+enum class SpecLaws { kept, not_asked };
+
+/// Reads and checks a spec. @param laws  not_asked: of a spec that an earlier version stored
+/// @throws DataError naming the first wrong or missing entry
+[[nodiscard]] GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages,
+                                     SpecLaws laws = SpecLaws::kept);
 
 /// JSON text, each entry of a section on a line of its own. parse_gpu_spec reads it back to the
 /// same values.

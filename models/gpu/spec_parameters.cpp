@@ -28,11 +28,28 @@ void set_steps(const std::vector<double>& steps, VoltageCurve& curve) {
     curve.relative_v[i + 1] = curve.relative_v[i] + steps[i];
 }
 
+// Crossbar points as slopes of relative x core clock, from the point before.
+std::vector<double> slopes_of(const CrossbarCurve& curve) {
+  std::vector<double> slopes;
+  for (std::size_t i = 1; i < curve.relative.size(); ++i) {
+    const double low = curve.core_mhz[i - 1], high = curve.core_mhz[i];
+    slopes.push_back((curve.relative[i] * high - curve.relative[i - 1] * low) / (high - low));
+  }
+  return slopes;
+}
+
+void set_slopes(const std::vector<double>& slopes, CrossbarCurve& curve) {
+  for (std::size_t i = 0; i < slopes.size(); ++i) {
+    const double low = curve.core_mhz[i], high = curve.core_mhz[i + 1];
+    curve.relative[i + 1] = (curve.relative[i] * low + slopes[i] * (high - low)) / high;
+  }
+}
+
 // Calls `f(parameter, value)` for every fitted number, always in the same order.
 template <class F>
 void visit(GpuSpec& spec, F&& f) {
-  const auto top = std::ranges::max_element(spec.mem_states, {}, &MemState::bandwidth_gbs);
-  const double top_gbs = top->bandwidth_gbs;
+  const double top_gbs =
+      std::ranges::max_element(spec.mem_states, {}, &MemState::bandwidth_gbs)->bandwidth_gbs;
   if (!spec.core.effective_mhz.empty())
     f(SpecParameter{"effective_core_clock[lowest]", "MHz", 0.2, not_power},
       spec.core.effective_mhz.front());
@@ -48,10 +65,17 @@ void visit(GpuSpec& spec, F&& f) {
   f(SpecParameter{"overlap_exponent", "1", 0.7, not_power}, spec.shared.overlap_exponent);
   f(SpecParameter{"regulated_share_of_limit", "1", 0.03}, spec.power_limit.regulated_frac);
   f(SpecParameter{"crossbar", "bytes/cycle", 0.7, not_power}, spec.shared.crossbar_bytes_per_cycle);
-  for (std::size_t i = 0; i < spec.crossbar.relative.size(); ++i)
-    f(SpecParameter{fmt::format("crossbar_relative[{:.0f}]", spec.crossbar.core_mhz[i]), "1", 0.5,
-                    not_power},
-      spec.crossbar.relative[i]);
+  if (!spec.crossbar.relative.empty()) {
+    std::vector<double> slopes = slopes_of(spec.crossbar);
+    f(SpecParameter{fmt::format("crossbar_relative[{:.0f}]", spec.crossbar.core_mhz.front()), "1",
+                    0.5, not_power},
+      spec.crossbar.relative.front());
+    for (std::size_t i = 0; i < slopes.size(); ++i)
+      f(SpecParameter{fmt::format("crossbar_slope[{:.0f}]", spec.crossbar.core_mhz[i + 1]), "1",
+                      1.4, not_power},
+        slopes[i]);
+    set_slopes(slopes, spec.crossbar);
+  }
   for (MemState& state : spec.mem_states) {
     f(SpecParameter{fmt::format("base_power[{}]", state.name), "W", 1.5}, state.base_power_w);
     f(SpecParameter{fmt::format("bandwidth[{}]", state.name), "GB/s",
@@ -88,6 +112,21 @@ VectorXd read_parameters(const GpuSpec& spec) {
 void write_parameters(const VectorXd& logarithms, GpuSpec& spec) {
   Index next = 0;
   visit(spec, [&](const SpecParameter&, double& value) { value = std::exp(logarithms[next++]); });
+  for (std::size_t i = spec.core.effective_mhz.size(); i-- > 1;)
+    spec.core.effective_mhz[i - 1] =
+        std::min(spec.core.effective_mhz[i - 1], spec.core.effective_mhz[i]);
+  for (MemState& state : spec.mem_states)
+    state.boost_mhz = std::max(state.boost_mhz, spec.core.min_mhz);
+  order_bandwidths(spec.mem_states);
+}
+
+void order_bandwidths(std::vector<MemState>& states) {
+  for (MemState& state : states) {
+    for (const MemState& faster : states) {
+      if (faster.mem_mhz > state.mem_mhz)
+        state.bandwidth_gbs = std::min(state.bandwidth_gbs, faster.bandwidth_gbs);
+    }
+  }
 }
 
 VectorXd read_coefficients(const KernelCoefficients& kernel) {

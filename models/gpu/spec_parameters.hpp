@@ -1,6 +1,7 @@
 #pragma once
 // The fitted numbers of a spec as one vector of natural logarithms. Logarithms keep the numbers
-// positive. The voltage curve is held as the steps between its points, so it cannot fall.
+// positive. The voltage curve is held as the steps between its points and the bandwidth of the core
+// side as slopes, so neither can fall.
 
 #include <string>
 #include <vector>
@@ -30,8 +31,14 @@ constexpr double held_sigma = 1e-3;
 /// Natural logarithms of their values, shape [parameters].
 [[nodiscard]] Eigen::VectorXd read_parameters(const GpuSpec& spec);
 
-/// Sets them. @param logarithms  shape [parameters]
+/// Sets them, so that the spec keeps the laws (SpecLaws): clocks in effect and bandwidths that
+/// would be out of order come down to the next ones, and boost ceilings are not below the lowest
+/// clock.
+/// @param logarithms  shape [parameters]
 void write_parameters(const Eigen::VectorXd& logarithms, GpuSpec& spec);
+
+/// Lowers the bandwidth of each memory state to that of those with more memory clock.
+void order_bandwidths(std::vector<MemState>& states);
 
 /// The seven coefficients of a kernel as logarithms, in the order of the struct.
 constexpr Eigen::Index kernel_parameters = KernelCoefficients::count;

@@ -73,6 +73,22 @@ RUBATO_LANES V interpolate(const std::vector<double>& xs, const std::vector<doub
   return y;
 }
 
+/// CrossbarCurve::relative x core clock, MHz: linear between the points, in proportion to the clock
+/// before the first and beyond the last.
+template <class V>
+RUBATO_LANES V carried_mhz(const CrossbarCurve& curve, const V& core_mhz) {
+  const std::vector<double>&xs = curve.core_mhz, &ys = curve.relative;
+  V carried = ys.front() * core_mhz;
+  for (std::size_t i = 0; i + 1 < xs.size(); ++i) {
+    const double from = ys[i] * xs[i];
+    const double slope = (ys[i + 1] * xs[i + 1] - from) / (xs[i + 1] - xs[i]);
+    carried = lanes::select(lanes::above(core_mhz, lanes::all<V>(xs[i])),
+                            from + (core_mhz - xs[i]) * slope, carried);
+  }
+  return lanes::select(lanes::above(core_mhz, lanes::all<V>(xs.back())), ys.back() * core_mhz,
+                       carried);
+}
+
 template <class V, class K>
 RUBATO_LANES V relative_voltage(const GpuSpec& spec, K voltage_scale, const V& core_mhz) {
   const V v = interpolate(spec.voltage.core_mhz, spec.voltage.relative_v, core_mhz);
@@ -102,10 +118,9 @@ RUBATO_LANES Bandwidth<V> bandwidth_at(const GpuSpec& spec, const Memory<K>& mem
   V core_side = most_per_cycle * 1e6 * core_mhz;
   V log2_per_cycle = lanes::all<V>(lanes::log2(lanes::all<lanes::Two>(most_per_cycle))[0]);
   if (!curve.core_mhz.empty()) {
-    const V within = lanes::smaller(core_mhz, lanes::all<V>(curve.core_mhz.back()));
-    const V step = interpolate(curve.core_mhz, curve.relative, within);
-    core_side = core_side * step;
-    log2_per_cycle = lanes::log2(most_per_cycle * step);
+    const V carried = carried_mhz(curve, core_mhz);
+    core_side = most_per_cycle * 1e6 * carried;
+    log2_per_cycle = lanes::log2(most_per_cycle * carried / core_mhz);
   }
   const V memory_side = V{} + memory.bytes_per_s;
   const V balance = lanes::log2(memory_side / core_side);
@@ -218,6 +233,12 @@ RUBATO_LANES V weight(const V& shrunk_to) {
   return lanes::select(lanes::above(lost, V{}), lost, lanes::all<V>(0.5));
 }
 
+/// The lowest core clock in effect, MHz: what the lowest request gives may lie below it.
+RUBATO_LANES double lowest_mhz(const CoreClocks& core) {
+  return core.effective_mhz.empty() ? core.min_mhz
+                                    : std::min(core.min_mhz, core.effective_mhz.front());
+}
+
 /// The highest core clock at which the mean power is within the kernel's limit_w, or the lowest
 /// clock of the GPU. Root finding by false position (regula falsi): the next clock is where the
 /// line through the excess at both ends of the bracket crosses 0. An end that stays twice in a row
@@ -229,7 +250,7 @@ RUBATO_LANES Point<V> regulated(const GpuSpec& spec, const Memory<V>& memory,
   using lanes::above, lanes::all, lanes::any, lanes::at_least, lanes::select;
   constexpr double beyond_boost = 1.25, close_enough = 1e-12;
   constexpr int most_beyond = 8, most_steps = 60;
-  Point<V> below = point_at(state_at(spec, memory, lanes::all<V>(spec.core.min_mhz)), kernel);
+  Point<V> below = point_at(state_at(spec, memory, lanes::all<V>(lowest_mhz(spec.core))), kernel);
   V low_mhz = below.core_mhz, low_excess = excess(below, kernel);
   V high_mhz = lanes::all<V>(spec.core.max_mhz);
   V high_excess = excess(point_at(state_at(spec, memory, high_mhz), kernel), kernel);

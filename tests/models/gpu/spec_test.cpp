@@ -139,6 +139,53 @@ TEST(GpuSpec, PeaksMayBeMissingButNotWrong) {
   EXPECT_EQ(to_json(parse_gpu_spec(to_json(spec), "s.json")), to_json(spec));
 }
 
+// A file that says a GPU is slower at a higher clock is refused where it is read; what an earlier
+// version stored is not.
+TEST(GpuSpec, KeepsThePhysicsOfClocks) {
+  const auto fails = [](const auto& change, std::string_view what) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(shipped());
+    change(json);
+    expect_error<DataError>([&] { (void)parse_gpu_spec(json.dump(), "s.json"); }, what);
+    (void)parse_gpu_spec(json.dump(), "s.json", SpecLaws::not_asked);
+  };
+  const auto crossbar = [](std::vector<double> relative) {
+    return [relative](nlohmann::ordered_json& json) {
+      json["memory"]["crossbar_core_mhz"] = {510.0, 600.0, 1200.0};
+      json["memory"]["crossbar_relative"] = relative;
+    };
+  };
+  fails(crossbar({1.0, 0.8, 0.8}),
+        "memory.crossbar_relative: is 0.8 at 600 MHz, so bandwidth falls as the core clock rises "
+        "from 510 MHz; expected at least 0.85");
+  fails(crossbar({0.5, 1.0, 0.49}), "is 0.49 at 1200 MHz");
+  nlohmann::ordered_json flat = nlohmann::ordered_json::parse(shipped());
+  crossbar({1.0, 0.85, 0.425})(flat);  // the same bandwidth at all three
+  EXPECT_EQ(parse_gpu_spec(flat.dump(), "s.json").crossbar.relative[2], 0.425);
+  fails([](auto& json) { json["memory"]["states"][3]["bandwidth_gbs"] = 400.0; },
+        "memory.states[3].bandwidth_gbs: is 400 GB/s at a memory clock of 9251 MHz; expected at "
+        "least the 475.46 GB/s of state '5001', whose memory clock is lower");
+  fails([](auto& json) { json["memory"]["states"][0]["max_core_mhz"] = 100.0; },
+        "memory.states[0].max_core_mhz: is 100 MHz; expected at least the lowest core clock, 210 "
+        "MHz");
+  fails(
+      [](auto& json) {
+        json["core_clocks"]["effective_mhz"] = {430.0, 420.0};
+      },
+      "core_clocks.effective_mhz: falls from 430 to 420 MHz");
+  fails(
+      [](auto& json) {
+        json["core_clocks"]["effective_mhz"] = {240.0, 500.0};
+      },
+      "core_clocks.effective_mhz: ends at 500 MHz, above the last request of 420 MHz");
+  fails(
+      [](auto& json) {
+        json["core_power"]["relative_v"][0] = 0.1;
+        json["memory"]["states"][5]["voltage_scale"] = 1.2;
+      },
+      "core_power.relative_v: starts at 0.1, which voltage_scale 1.2 of memory state 'auto' makes "
+      "-0.08; expected a voltage > 0");
+}
+
 TEST(GpuSpec, EverySectionNamesItsSource) {
   const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
   for (const char* key : {"chip", "core_clocks", "core_power", "memory", "power_limit", "switching",

@@ -34,15 +34,17 @@ Real voltage(const GpuSpec& spec, const MemState& mem, Real mhz) {
   return 1.0L + (v - 1.0L) * mem.voltage_scale;
 }
 
-Real crossbar(const GpuSpec& spec, Real mhz) {
+// Relative to the core side's bytes per cycle, x clock.
+Real carried_mhz(const GpuSpec& spec, Real mhz) {
   const auto& [xs, ys] = spec.crossbar;
-  if (xs.empty()) return 1.0L;
-  if (mhz <= xs.front()) return ys.front();
-  if (mhz >= xs.back()) return ys.back();
+  if (xs.empty()) return mhz;
+  if (mhz <= xs.front()) return ys.front() * mhz;
+  if (mhz >= xs.back()) return ys.back() * mhz;
   std::size_t i = 0;
   while (mhz > xs[i + 1]) ++i;
-  return ys[i] + (mhz - xs[i]) * (static_cast<Real>(ys[i + 1]) - ys[i]) /
-                     (static_cast<Real>(xs[i + 1]) - xs[i]);
+  const Real low = static_cast<Real>(xs[i]) * ys[i],
+             high = static_cast<Real>(xs[i + 1]) * ys[i + 1];
+  return low + (mhz - xs[i]) * (high - low) / (static_cast<Real>(xs[i + 1]) - xs[i]);
 }
 
 // (a^p + b^p)^(1/p) for any sign of p.
@@ -55,7 +57,7 @@ Real p_norm(Real a, Real b, Real p) {
 Cost expected_cost(const GpuSpec& spec, const MemState& mem, double core_mhz,
                    const KernelCoefficients& c) {
   const Real f = core_mhz, v = voltage(spec, mem, f);
-  const Real core_side = 1e6L * spec.shared.crossbar_bytes_per_cycle * f * crossbar(spec, f);
+  const Real core_side = 1e6L * spec.shared.crossbar_bytes_per_cycle * carried_mhz(spec, f);
   const Real bytes_per_s = p_norm(1e9L * mem.bandwidth_gbs, core_side,
                                   -static_cast<Real>(spec.shared.bandwidth_exponent));
   const Real p = static_cast<Real>(spec.shared.overlap_exponent) * c.overlap_scale;
