@@ -87,6 +87,7 @@ std::vector<double> core_clocks(const GpuSpec& spec) {
        {spec.crossbar.core_mhz, spec.voltage.core_mhz, spec.core.requested_mhz}) {
     for (const double mhz : points) clocks.insert(clocks.end(), {mhz * 0.9999, mhz, mhz * 1.0001});
   }
+  std::erase_if(clocks, [&](double mhz) { return mhz < spec.core.min_mhz; });
   std::ranges::sort(clocks);
   return clocks;
 }
