@@ -160,20 +160,20 @@ TEST(AnchorPriors, ClassesAreSplitLikeThoseOfTheFittedGpu) {
   }
   for (const KernelClass kind :
        {KernelClass::gemm, KernelClass::gemm_batched, KernelClass::permute, KernelClass::softmax,
-        KernelClass::embedding, KernelClass::layernorm, KernelClass::bias,
-        KernelClass::residual_layernorm}) {
+        KernelClass::embedding, KernelClass::layernorm, KernelClass::bias}) {
     std::vector<double>& of_class = ratios.at(kind);
     std::ranges::sort(of_class);
     const std::size_t n = of_class.size();
     const double median = (of_class[(n - 1) / 2] + of_class[n / 2]) / 2.0;
-    EXPECT_NEAR(std::log(guess_of(kind) / median), 0.0, std::log(1.8)) << static_cast<int>(kind);
+    EXPECT_NEAR(std::log(guess_of(kind) / median), 0.0, std::log(1.5)) << static_cast<int>(kind);
   }
 }
 
 TEST(AnchorPriors, ClassesThatWereNotFittedAreTakenLikeTheirNearest) {
   EXPECT_GT(guess_of(KernelClass::attention), 2.0 * guess_of(KernelClass::gemm_batched));
   EXPECT_LT(guess_of(KernelClass::attention), 0.5 * guess_of(KernelClass::gemm));
-  EXPECT_NEAR(guess_of(KernelClass::reduce), guess_of(KernelClass::bias), 1e-9);
+  for (const KernelClass kind : {KernelClass::reduce, KernelClass::residual_layernorm})
+    EXPECT_NEAR(guess_of(kind), guess_of(KernelClass::bias), 1e-9);
   // Element-wise work streams: a tenth of its DRAM time or less is core time.
   for (const KernelClass kind :
        {KernelClass::gelu, KernelClass::elementwise, KernelClass::optimizer})
