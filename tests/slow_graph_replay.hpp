@@ -50,6 +50,8 @@ class SlowReplay {
     for (std::size_t g = 0; g < gpus_.size(); ++g) {
       gpus_[g].clock = before.gpus_[g].clock;
       gpus_[g].free_s = before.gpus_[g].free_s - before.now_s;
+      gpus_[g].stall_end_s = before.gpus_[g].stall_end_s - before.now_s;
+      gpus_[g].stalled_s = std::max(gpus_[g].stall_end_s, 0.0);
     }
   }
 

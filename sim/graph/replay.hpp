@@ -44,7 +44,11 @@ class GraphReplay {
   }
 
   GraphRun run() {
-    for (std::uint32_t g = 0; g < gpus_.size(); ++g) share(g, 0.0);
+    for (std::uint32_t g = 0; g < gpus_.size(); ++g) {
+      if (const HeldClock& held = gpus_[g].held; held.stalled_until_s > 0.0)
+        begin_stall(g, 0.0, held.stalled_until_s);
+      share(g, 0.0);
+    }
     begin(0, 0.0);
     while (!events_.empty()) {
       const Event event = events_.pop();
@@ -61,17 +65,26 @@ class GraphReplay {
             ask(event.what, plan_.timed[event.what][event.version], event.at_s);
           break;
         case EventKind::clock_changes:
-          if (gpus_[event.what].version == event.version) change_clock(event.what, event.at_s);
+          // The run after this one makes changes that are still to come: left_behind.
+          if (ended_ < graph_.size() && gpus_[event.what].version == event.version)
+            change_clock(event.what, event.at_s);
           break;
       }
     }
-    for (std::uint32_t g = 0; g < gpus_.size(); ++g) settle(g, run_.span_s);
+    for (std::uint32_t g = 0; g < gpus_.size(); ++g) {
+      settle(g, run_.span_s);
+      // The next run has the rest of a stall that is not over.
+      if (gpus_[g].is_stalled(run_.span_s))
+        book_stall(g, -(gpus_[g].stalled_until_s - run_.span_s));
+    }
     for (GpuTotals& gpu : run_.gpus) {
       if (cells_ == nullptr) gpu.energy_j += simulator_.model_->host_power_w() * run_.span_s;
       run_.total_energy_j += gpu.energy_j;
     }
-    for (const GpuState& gpu : gpus_)
-      run_.left_behind.push_back({gpu.held.clock, gpu.held.free_s - run_.span_s});
+    for (const GpuState& gpu : gpus_) {
+      run_.left_behind.push_back(
+          {gpu.held.clock, gpu.held.free_s - run_.span_s, gpu.stalled_until_s - run_.span_s});
+    }
     return std::move(run_);
   }
 
@@ -286,21 +299,33 @@ class GraphReplay {
   void begin_change(std::uint32_t g, ClockId to, const SwitchCost& cost, double at_s) {
     GpuState& gpu = gpus_[g];
     GpuTotals& totals = run_.gpus[g];
-    const double idle_w = cost.stall_s > 0.0 ? simulator_.idle_power_w(to, GpuId{g}) : 0.0;
     ++totals.clock_changes;
     totals.energy_j += cost.energy_j;
-    totals.stalled_s += cost.stall_s;
-    totals.switch_energy_j += cost.energy_j + cost.stall_s * idle_w;
+    totals.switch_energy_j += cost.energy_j;
     const double until_s = at_s + cost.stall_s;
-    if (cells_ != nullptr)
-      run_.changes.push_back(
-          {GpuId{g}, at_s - cost.lead_s, at_s, until_s, to, cost.energy_j + cost.stall_s * idle_w});
     gpu.held = {to, until_s + options_.switching.dwell_s};
     transfers_.retime(gpu, at_s);
-    if (until_s <= at_s) return;
+    double stall_j = 0.0;
+    if (until_s > at_s) {
+      begin_stall(g, at_s, until_s);
+      stall_j = cost.stall_s * gpu.stall.idle_w;
+    }
+    if (cells_ != nullptr)
+      run_.changes.push_back(
+          {GpuId{g}, at_s - cost.lead_s, at_s, until_s, to, cost.energy_j + stall_j});
+  }
+
+  void begin_stall(std::uint32_t g, double at_s, double until_s) {
+    GpuState& gpu = gpus_[g];
     gpu.stalled_until_s = until_s;
-    gpu.stall.idle_w = idle_w;
+    gpu.stall.idle_w = simulator_.idle_power_w(gpu.held.clock, GpuId{g});
+    book_stall(g, until_s - at_s);
     transfers_.stall(gpu, at_s, true);
+  }
+
+  void book_stall(std::uint32_t g, double stall_s) {
+    run_.gpus[g].stalled_s += stall_s;
+    run_.gpus[g].switch_energy_j += stall_s * gpus_[g].stall.idle_w;
   }
 
   // Looks up rates and power of what runs at `at_s`, and queues the next end of a launch or change

@@ -117,7 +117,8 @@ GraphRun GraphSimulator::run(const GraphPlan& plan, const GraphRunOptions& optio
   bool as_assumed = true;
   for (std::size_t g = 0; g < held.size(); ++g) {
     const bool changed = found.gpus[g].clock_changes > 0 || found.gpus[g].late_launches > 0;
-    as_assumed &= held[g].clock == assumed[g].clock && !(changed && options.switching.may_delay());
+    as_assumed &= held[g].clock == assumed[g].clock &&
+                  !(changed && options.switching.may_delay()) && !(held[g].stalled_until_s > 0.0);
   }
   return as_assumed ? found : GraphReplay(*this, plan, options, held).run();
 }

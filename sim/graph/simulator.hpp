@@ -59,7 +59,7 @@ struct GpuTotals {
   double busy_s = 0.0;    ///< some launch was under way, running or stalled
   double power_limited_s = 0.0;
   std::uint64_t clock_changes = 0;
-  double stalled_s = 0.0;           ///< in stalls of changes of clock
+  double stalled_s = 0.0;           ///< in stalls of changes of clock, as far as the run goes
   double switch_energy_j = 0.0;     ///< part of energy_j: of changes, idle power of stalls included
   std::uint64_t late_launches = 0;  ///< led, but not at once at the clock they asked for
 };
@@ -68,6 +68,7 @@ struct GpuTotals {
 struct HeldClock {
   ClockId clock;
   double free_s = -std::numeric_limits<double>::infinity();
+  double stalled_until_s = -std::numeric_limits<double>::infinity();  ///< of the change to `clock`
 };
 
 /// How a launch ran that has cells.

@@ -105,6 +105,68 @@ RC_GTEST_PROP(GraphSwitching, ClocksByTimeGiveTheSameRunAsLaunchesThatAsk, ()) {
   RC_CLASSIFY(changes > 0, "clocks change");
 }
 
+// A GPU takes no energy after the end of the run, whatever of a change is still to come by then:
+// energy is power over the time of the run, and what changes cost.
+RC_GTEST_PROP(GraphSwitching, NothingIsBookedAfterTheEnd, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  SwitchModel switching = arbitrary_switching();
+  switching.core.lead_s *= 10.0;
+  switching.core.stall_s *= 10.0;
+  GraphSimulator simulator(model, grid);
+  GraphPlan plan = arbitrary_plan(graph, grid);
+  const double span_s = simulator.run(plan).span_s;
+  for (std::size_t g = 0; g < graph.gpus().size(); ++g) {
+    auto& own = plan.timed.emplace_back();
+    const auto changes = *rc::gen::inRange(1, 5);
+    for (int k = 0; k < changes; ++k)
+      own.push_back({uniform(0.0, 1.5 * span_s),
+                     id_at<ClockId>(*rc::gen::inRange<std::size_t>(0, grid.size()))});
+    std::ranges::sort(own, {}, &TimedClock::from_s);
+  }
+  const GraphRun run = simulator.run(plan, {.phases = true, .switching = switching});
+  const auto gpus = graph.gpus().size();
+  std::vector<double> energy_j(gpus), since_s(gpus), power_w(gpus);
+  const auto pass = [&](std::size_t g, double to_s) {
+    energy_j[g] += power_w[g] * (to_s - since_s[g]);
+    since_s[g] = to_s;
+  };
+  for (const GpuPhase& phase : run.phases) {
+    RC_ASSERT(phase.start_s <= run.span_s);
+    pass(index(phase.gpu), phase.start_s);
+    power_w[index(phase.gpu)] = phase.power_w;
+  }
+  for (std::size_t g = 0; g < gpus; ++g) {
+    const GpuTotals& totals = run.gpus[g];
+    pass(g, run.span_s);
+    energy_j[g] += static_cast<double>(totals.clock_changes) * switching.core.energy_j;
+    RC_ASSERT(std::abs(totals.energy_j - energy_j[g]) <= rounding * energy_j[g]);
+    const double most_s = run.span_s * (1.0 + rounding);
+    RC_ASSERT(totals.busy_s <= most_s && totals.stalled_s <= most_s);
+    RC_ASSERT(totals.switch_energy_j <= totals.energy_j * (1.0 + rounding));
+    RC_CLASSIFY(run.left_behind[g].stalled_until_s > 0.0, "ends in a stall");
+  }
+}
+
+// Runs that follow each other: what one does not have of a stall, the next has.
+TEST(GraphSwitching, AStallGoesOnInTheNextRun) {
+  const ExecutionGraph graph = one_launch(1e-3);
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = two_clocks();
+  const ClockId low = *grid.find("1593/705");
+  GraphSimulator simulator(model, grid);
+  const GraphPlan plain = uniform_plan(graph, low);
+  SwitchModel switching;
+  switching.core.stall_s = 3e-4;
+  GraphRun before;
+  before.left_behind = {{low, 2e-4, 2e-4}};
+  const GraphRun run = simulator.run(plain, {.switching = switching, .after = &before});
+  EXPECT_NEAR(run.gpus[0].stalled_s, 2e-4, 1e-12);
+  EXPECT_NEAR(run.span_s, simulator.run(plain).span_s + 2e-4, 1e-9);
+  EXPECT_EQ(run.gpus[0].clock_changes, 0U);
+}
+
 // A change asked for too early waits, one after the end never comes.
 TEST(GraphSwitching, ClocksByTimeKeepTheirDistance) {
   const ExecutionGraph graph = one_launch(1e-3);
