@@ -14,11 +14,15 @@ namespace rubato {
 
 namespace {
 
+bool ends_by(const GraphRun& run, double deadline_s) {
+  constexpr double rounding = 1e-9;  // as planners count
+  return run.span_s <= deadline_s * (1.0 + rounding);
+}
+
 CountedChanges counted_changes(const GraphPlanResult& result, const GraphRun& run,
                                const GraphRun& baseline) {
-  constexpr double rounding = 1e-9;  // as planners count
   CountedChanges counted{.change = change_against(run, baseline),
-                         .in_time = run.span_s <= result.deadline_s * (1.0 + rounding)};
+                         .in_time = ends_by(run, result.deadline_s)};
   for (const GpuTotals& gpu : run.gpus) {
     counted.clock_changes += gpu.clock_changes;
     counted.late_launches += gpu.late_launches;
@@ -29,6 +33,19 @@ CountedChanges counted_changes(const GraphPlanResult& result, const GraphRun& ru
 
 bool saves_more(const GraphPlanOutcome& a, const GraphPlanOutcome& b) {
   return !b.counted || a.counted->change.energy_frac < b.counted->change.energy_frac;
+}
+
+GraphPlanResult without_plan(GraphPlanResult result) {
+  result.plan = {};
+  result.run = {};
+  result.gap_frac = 0.0;
+  result.status = SolveStatus::infeasible;
+  return result;
+}
+
+// @param best  in time, or nothing
+void keep_if_better(GraphPlanOutcome& best, GraphPlanOutcome other) {
+  if (other.counted && other.counted->in_time && saves_more(other, best)) best = std::move(other);
 }
 
 }  // namespace
@@ -87,7 +104,11 @@ GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
       tighten(question, *outcome.counted, given.result, best, context);
     }
   }
-  return best.counted ? best : given;
+  if (best.counted) return best;
+  GraphPlanOutcome none;  // late as played, and so is all else
+  none.result = without_plan(std::move(given.result));
+  if (context.stop_requested()) none.result.status = SolveStatus::time_limit;
+  return none;
 }
 
 // Asks for plans for less time. It halves the slack between one whose plan is late when played and
@@ -117,22 +138,27 @@ void Rehearsal::tighten(const GraphQuestion& question, const CountedChanges& lat
       continue;
     }
     early_frac = tighter.slack_frac;
-    if (outcome.counted && saves_more(outcome, best)) best = std::move(outcome);
+    keep_if_better(best, std::move(outcome));
   }
 }
 
 GraphPlanOutcome Rehearsal::best_known(const GraphPlanResult& asked,
                                        std::span<const GraphPlanOutcome* const> known,
                                        const RunContext& context) {
-  GraphPlanOutcome one_clock =
+  GraphPlanOutcome best =
       answered({GraphGrain::iteration, asked.question.slack_frac}, asked, context);
-  const GraphPlanOutcome* best = &one_clock;
+  std::vector<const GraphPlanOutcome*> in_time;
   for (const GraphPlanOutcome* one : known) {
-    if (!one->counted || !one->counted->in_time || one->result.deadline_s > asked.deadline_s)
-      continue;
-    if (saves_more(*one, *best)) best = one;
+    if (one->counted && one->counted->in_time && one->result.deadline_s <= asked.deadline_s)
+      in_time.push_back(one);
   }
-  return best == &one_clock ? one_clock : played(as_answer(best->result, asked));
+  sort_by(in_time, [](const GraphPlanOutcome* one) { return one->counted->change.energy_frac; });
+  // A plan made with free changes takes another time, and has other segments, where they cost.
+  for (const GraphPlanOutcome* one : in_time) {
+    if (!saves_more(*one, best)) break;
+    keep_if_better(best, played(as_answer(one->result, asked)));
+  }
+  return best;
 }
 
 GraphPlanOutcome Rehearsal::answered(const GraphQuestion& question, const GraphPlanResult& asked,
@@ -140,14 +166,16 @@ GraphPlanOutcome Rehearsal::answered(const GraphQuestion& question, const GraphP
   return played(as_answer(planner_.plan_more(question, asked, context), asked));
 }
 
-// A plan for another question, as an answer to the one that was asked.
+// A plan for another question, as an answer to the one that was asked: none if it then ends late.
 GraphPlanResult Rehearsal::as_answer(GraphPlanResult plan, const GraphPlanResult& asked) {
   plan.question = asked.question;
   plan.deadline_s = asked.deadline_s;
   plan.switching = asked.switching;
   plan.lower_bound_j = asked.lower_bound_j;
   if (!plan.found()) return plan;
+  plan.plan.only_main_streams_ask = true;  // as of every automatic plan
   plan.run = simulator_.run(plan.plan, {.switching = plan.switching});
+  if (!ends_by(plan.run, plan.deadline_s)) return without_plan(std::move(plan));
   plan.status = SolveStatus::feasible;
   plan.gap_frac = 1.0 - std::min(asked.lower_bound_j / plan.run.total_energy_j, 1.0);
   return plan;

@@ -30,8 +30,8 @@ class Rehearsal {
   /// that differ meet them better.
   /// @param given  automatic
   /// @param known  plans for other questions, played
-  /// @return the plan in time that saves most, of all these, the known ones and one clock for all;
-  ///         the given one if none is in time
+  /// @return the plan that saves most of those in time both as planned and as played: of all these,
+  ///         the known ones and one clock for all; without a plan if none is
   [[nodiscard]] GraphPlanOutcome in_time(GraphPlanOutcome given,
                                          std::span<const GraphPlanOutcome* const> known,
                                          const RunContext& context);
