@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace rubato {
 
@@ -17,9 +19,39 @@ inline constexpr std::size_t max_text_file_bytes = std::size_t{1} << 30;  ///< 1
 [[nodiscard]] std::string read_file(const std::filesystem::path& path,
                                     std::size_t limit_bytes = max_text_file_bytes);
 
+/// A new, empty file that nobody else can have made or foreseen, removed again unless it is
+/// renamed.
+class TemporaryFile {
+ public:
+  /// @param beside  what it may become: a file in the same folder, which is made if there is none
+  /// @param mode    who may do what with it, if `beside` is not there to say so
+  /// @throws IoError naming `beside`
+  explicit TemporaryFile(const std::filesystem::path& beside, std::string_view suffix = ".part",
+                         unsigned mode = 0666);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  /// The open file, once; whoever takes it closes it.
+  [[nodiscard]] int take_descriptor() noexcept { return std::exchange(descriptor_, -1); }
+  /// All that is in it. @throws IoError
+  void write(std::string_view text);
+  /// In the place of `target`, and no longer temporary. @throws IoError naming `target`
+  void become(const std::filesystem::path& target);
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1, place_ = -1;
+};
+
+/// "x.partial.csv" of "x.csv": where a part of what was asked goes.
+[[nodiscard]] std::filesystem::path partial_path(const std::filesystem::path& path);
+
 /// A file written piece by piece, beside the target until commit() renames it. So a reader never
 /// sees half a file, and a failure leaves the old one. "-" is standard output, whose reader may go
-/// when it has seen enough: that is no error.
+/// when it has seen enough: that is no error. What is no ordinary file, such as /dev/null or a
+/// named pipe, is written directly; of a link, the file that it leads to is replaced.
 class FileWriter {
  public:
   /// Makes the target's folder if there is none.
@@ -31,16 +63,21 @@ class FileWriter {
 
   /// @throws IoError, as when the disk is full
   void write(std::string_view text);
-  /// Puts the file in the place of the target. @throws IoError
-  void commit();
+  /// Puts the file in the place of the target; of a part of what was asked, at partial_path().
+  /// @return where it is
+  /// @throws IoError; InterruptedError if the user asked to stop a command that gives no parts
+  std::filesystem::path commit();
 
  private:
-  std::filesystem::path path_, part_;
+  void finish();
+
+  std::filesystem::path path_, shown_;  // where links lead, and as it was asked for
+  std::optional<TemporaryFile> part_;
   std::FILE* file_ = nullptr;
 };
 
-/// Writes a whole file as FileWriter does.
-/// @throws IoError if the folder cannot be made or written to, or the disk is full
-void write_file(const std::filesystem::path& path, std::string_view text);
+/// Writes a whole file as FileWriter does. @return where it is
+/// @throws as FileWriter::commit
+std::filesystem::path write_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace rubato

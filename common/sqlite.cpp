@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include "common/error.hpp"
+#include "common/interruption.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -43,6 +45,15 @@ std::string immutable_uri(const std::filesystem::path& path) {
   return uri + "?immutable=1";
 }
 
+// A value in a message.
+std::string shown(const SqlValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value))
+    return fmt::format("'{}'", printable(*text));
+  if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+  if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *whole);
+  return "NULL";
+}
+
 int allow_reading_only(void*, int action, const char*, const char* function, const char*,
                        const char*) {
   switch (action) {
@@ -56,6 +67,11 @@ int allow_reading_only(void*, int action, const char*, const char* function, con
 }
 
 }  // namespace
+
+void refuse_value(const SqlValue& value, std::string_view expected) {
+  throw DataError(fmt::format("a value in the database is {}; expected {}", shown(value), expected),
+                  {.in = {}, .hint = "the database is damaged; restore a copy"});
+}
 
 void SqlConnection::Close::operator()(sqlite3* handle) const noexcept { sqlite3_close(handle); }
 SqlConnection::Idle::~Idle() {
@@ -76,26 +92,69 @@ void SqlStatement::Finalize::operator()(sqlite3_stmt* statement) const noexcept 
 }
 
 SqlConnection::SqlConnection(const std::filesystem::path& path, Mode mode) : path_(path) {
-  const int flags =
-      (mode == Mode::create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
-      SQLITE_OPEN_NOMUTEX;  // one thread at a time per connection, as the header says
+  switch (mode) {
+    case Mode::create: open(path.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE); break;
+    case Mode::read_only: open_to_read(); break;
+    case Mode::foreign: open(immutable_uri(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI); break;
+  }
+  if (mode == Mode::foreign) {
+    // A foreign schema may compute columns: harmless functions only, no values without end.
+    sqlite3_db_config(handle(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_limit(handle(), SQLITE_LIMIT_LENGTH, max_foreign_value_bytes);
+  }
+  execute("PRAGMA foreign_keys = ON");
+}
+
+void SqlConnection::open(const std::string& name, int flags) {
   sqlite3* handle = nullptr;
-  const bool foreign = mode == Mode::foreign;
-  const std::string name = foreign ? immutable_uri(path) : path.string();
-  const int code =
-      sqlite3_open_v2(name.c_str(), &handle, flags | (foreign ? SQLITE_OPEN_URI : 0), nullptr);
+  // Without SQLite's mutexes: one thread at a time per connection, as the header says.
+  const int code = sqlite3_open_v2(name.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(handle);
   if (code != SQLITE_OK) fail("open");
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_busy_timeout(handle, busy_timeout_ms);
+  constexpr int steps_between_looks = 10'000;  // far less than a millisecond
+  sqlite3_progress_handler(
+      handle, steps_between_looks, [](void*) { return must_end() ? 1 : 0; }, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  if (foreign) {
-    // A foreign schema may compute columns: harmless functions only, no values without end.
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, max_foreign_value_bytes);
+}
+
+// A reader of a write-ahead log needs the log and its index beside the file. Who may make them also
+// removes them in the end, but only on a connection that may write.
+void SqlConnection::open_to_read() {
+  const auto beside = [&](const char* suffix) {
+    std::error_code none;
+    return std::filesystem::file_size(path_.string() + suffix, none) > 0 && !none;
+  };
+  const std::filesystem::path folder = std::filesystem::absolute(path_).parent_path();
+  if (::access(path_.c_str(), W_OK) == 0 && ::access(folder.c_str(), W_OK) == 0)
+    return open(path_.string(), SQLITE_OPEN_READWRITE);
+  if (beside("-wal") || beside("-journal")) return open_copy();
+  if (beside("-shm") || ::access(path_.c_str(), R_OK) != 0)
+    return open(path_.string(), SQLITE_OPEN_READONLY);
+  open(immutable_uri(path_), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+  note_ = "may not be written to: it was read as it was when it was opened";
+}
+
+// What another program wrote last is still beside the file, and cannot be put into it.
+void SqlConnection::open_copy() {
+  constexpr unsigned for_us = 0600;
+  copy_ = std::make_unique<TemporaryFile>(std::filesystem::temp_directory_path() / "copy", ".db",
+                                          for_us);
+  ::close(copy_->take_descriptor());  // or closing it later would take SQLite's locks
+  for (const char* suffix : {"", "-wal", "-journal"}) {
+    std::error_code failed;
+    if (!std::filesystem::exists(path_.string() + suffix, failed)) continue;
+    const std::filesystem::path to = copy_->path().string() + suffix;
+    std::filesystem::copy_file(path_.string() + suffix, to,
+                               std::filesystem::copy_options::overwrite_existing, failed);
+    if (!failed) std::filesystem::permissions(to, std::filesystem::perms(for_us), failed);
+    if (failed)
+      throw IoError(fmt::format("{}{}: cannot copy: {}", path_.string(), suffix, failed.message()));
   }
-  execute("PRAGMA foreign_keys = ON");
+  open(copy_->path().string(), SQLITE_OPEN_READWRITE);
+  note_ = "may not be written to, and has a log beside it: a copy of both was read";
 }
 
 void SqlConnection::execute(const std::string& sql) {
@@ -149,6 +208,7 @@ void SqlConnection::forbid_writes() {
 
 void SqlConnection::fail(std::string_view action) const {
   const int code = handle_ ? sqlite3_errcode(handle_.get()) : SQLITE_NOMEM;
+  if ((code & 0xff) == SQLITE_INTERRUPT) refuse_if_interrupted();
   const char* message = handle_ ? sqlite3_errmsg(handle_.get()) : "out of memory";
   throw IoError(
       fmt::format("{}: cannot {} the database: {}", path_.string(), action, printable(message)),
@@ -210,9 +270,38 @@ void SqlStatement::finish() {
   sqlite3_reset(statement_.get());
 }
 
+void SqlStatement::expect_declared_types() {
+  declared_.assign(static_cast<std::size_t>(columns()), 0);
+  for (int c = 0; c < columns(); ++c) {
+    const char* type = sqlite3_column_decltype(statement_.get(), c);
+    const std::string_view name = type == nullptr ? "" : type;
+    declared_[static_cast<std::size_t>(c)] = name == "INTEGER" ? SQLITE_INTEGER
+                                             : name == "REAL"  ? SQLITE_FLOAT
+                                             : name == "TEXT"  ? SQLITE_TEXT
+                                                               : 0;
+  }
+}
+
+void SqlStatement::check_types() {
+  ++row_;
+  for (int c = 0; c < static_cast<int>(declared_.size()); ++c) {
+    const int type = declared_[static_cast<std::size_t>(c)];
+    const int found = sqlite3_column_type(statement_.get(), c);
+    if (type == 0 || found == type || found == SQLITE_NULL) continue;
+    const char* declared = sqlite3_column_decltype(statement_.get(), c);
+    const char* table = sqlite3_column_table_name(statement_.get(), c);
+    const char* column = sqlite3_column_origin_name(statement_.get(), c);
+    throw DataError(
+        fmt::format("{}: column {}.{} holds {} in row {} of what was read; expected {} or NULL",
+                    connection_.path_.string(), table == nullptr ? "?" : table,
+                    column == nullptr ? "?" : column, shown(value(c)), row_, declared),
+        {.in = {}, .hint = "the database is damaged; restore a copy"});
+  }
+}
+
 bool SqlStatement::next() {
   switch (sqlite3_step(statement_.get())) {
-    case SQLITE_ROW: return true;
+    case SQLITE_ROW: check_types(); return true;
     case SQLITE_DONE: return false;
     default: connection_.fail(sqlite3_stmt_readonly(statement_.get()) != 0 ? "read" : "write to");
   }
@@ -251,6 +340,7 @@ SqlTransaction::~SqlTransaction() {
 }
 
 void SqlTransaction::commit() {
+  refuse_if_interrupted();
   connection_.execute("COMMIT");
   open_ = false;
 }

@@ -11,6 +11,9 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
+
+#include "common/file.hpp"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -20,9 +23,24 @@ namespace rubato {
 /// A value read from or bound to a statement.
 using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string>;
 
-/// An open database, for one thread at a time. Every failure is an IoError that names the file.
+[[noreturn]] void refuse_value(const SqlValue& value, std::string_view expected);
+
+/// A value that must be a whole number, a number or a text. @throws DataError if it is not, as in a
+/// damaged file
+template <class T>
+[[nodiscard]] const T& value_as(const SqlValue& value) {
+  if (const T* held = std::get_if<T>(&value)) return *held;
+  refuse_value(value, std::is_same_v<T, std::string> ? "a text"
+                      : std::is_same_v<T, double>    ? "a number"
+                                                     : "a whole number");
+}
+
+/// An open database, for one thread at a time. Every failure is an IoError that names the file, but
+/// InterruptedError where the user asked to stop a command that gives no parts.
 class SqlConnection {
  public:
+  /// read_only: other programs may write, and nothing of ours stays beside the file. Where the file
+  /// or its folder may not be written to, it is read as it is now, see note().
   /// foreign: somebody else's file, never written to, not even beside it.
   enum class Mode { create, read_only, foreign };
 
@@ -60,12 +78,18 @@ class SqlConnection {
 
   [[nodiscard]] sqlite3* handle() const noexcept { return handle_.get(); }
 
+  /// What to know of a file that may not be written to; mostly nothing.
+  [[nodiscard]] const std::string& note() const noexcept { return note_; }
+
   /// Throws the error of the last call as an IoError with a hint.
   /// @param action  what could not be done: "open", "read", "write to"
   [[noreturn]] void fail(std::string_view action) const;
 
  private:
   friend class SqlStatement;
+  void open(const std::string& name, int flags);
+  void open_to_read();
+  void open_copy();
   struct Close {
     void operator()(sqlite3* handle) const noexcept;
   };
@@ -78,6 +102,8 @@ class SqlConnection {
     std::map<std::string, sqlite3_stmt*, std::less<>> statements;
   };
   std::filesystem::path path_;
+  std::string note_;
+  std::unique_ptr<TemporaryFile> copy_;  // removed after the handle is closed
   std::unique_ptr<sqlite3, Close> handle_;
   std::unique_ptr<Idle> idle_ = std::make_unique<Idle>();  // ends before the handle
 };
@@ -123,7 +149,11 @@ class SqlStatement {
     for (const SqlValue& value : values) bind(++position, value);
   }
 
+  /// From here on next() checks what the columns of tables hold against what they are declared to.
+  void expect_declared_types();
+
   /// Steps to the next row. @return false after the last one
+  /// @throws DataError naming table and column, if types are checked and one is wrong
   [[nodiscard]] bool next();
   [[nodiscard]] int columns() const;
   [[nodiscard]] std::string column_name(int column) const;
@@ -156,9 +186,12 @@ class SqlStatement {
     bind(position, std::monostate{});
   }
   void finish();
+  void check_types();
 
   const SqlConnection& connection_;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  std::vector<int> declared_;  // types of SQLite, by column; 0: any
+  std::size_t row_ = 0;
 };
 
 /// Whether SQLite checks the foreign keys of rows that are written.

@@ -29,15 +29,15 @@ Goal goal_from(const std::string& name, const std::vector<SqlValue>& row) {
 }
 
 SwitchModel switching_from(const std::vector<SqlValue>& row) {
-  SwitchModel model{.core = {.stall_s = std::get<double>(row[9]),
-                             .energy_j = std::get<double>(row[10]),
-                             .lead_s = std::get<double>(row[14])},
+  SwitchModel model{.core = {.stall_s = value_as<double>(row[9]),
+                             .energy_j = value_as<double>(row[10]),
+                             .lead_s = value_as<double>(row[14])},
                     .mem = {},
-                    .dwell_s = std::get<double>(row[15])};
+                    .dwell_s = value_as<double>(row[15])};
   if (const auto stall_s = number_or_nothing(row[16])) {
     model.mem = {.stall_s = *stall_s,
-                 .energy_j = std::get<double>(row[17]),
-                 .lead_s = std::get<double>(row[18])};
+                 .energy_j = value_as<double>(row[17]),
+                 .lead_s = value_as<double>(row[18])};
   }
   return model;
 }
@@ -74,7 +74,7 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
                      {.in = {}, .hint = "SELECT * FROM v_plans lists the plans"});
   }
   const std::vector<SqlValue>& row = found.rows.front();
-  const auto text = [&row](std::size_t i) { return std::get<std::string>(row[i]); };
+  const auto text = [&row](std::size_t i) { return value_as<std::string>(row[i]); };
   refuse_prices(plan_id, text(2));
   if (!number_or_nothing(row[12]))
     throw UsageError(fmt::format("plan {} is infeasible: it has no clocks", plan_id));
@@ -87,15 +87,15 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
                   .spec = parse_gpu_spec(text(11), fmt::format("the spec of plan {}", plan_id),
                                          SpecLaws::not_asked),
                   .grid = text(7),
-                  .power_limit_w = std::get<double>(row[8]),
+                  .power_limit_w = value_as<double>(row[8]),
                   .switching = switching_from(row),
                   .host_power_w = stored_host_power_w(
-                      store, {.captured = false, .id = std::get<std::int64_t>(row[19])})};
+                      store, {.captured = false, .id = value_as<std::int64_t>(row[19])})};
   const QueryResult clocks = store.query(fmt::format(
       "SELECT kernel, clock FROM v_plan_clocks WHERE plan_id = {} ORDER BY site_id", plan_id));
   for (const auto& launch : clocks.rows) {
-    plan.clock_of_kernel.emplace(std::get<std::string>(launch[0]),
-                                 std::get<std::string>(launch[1]));
+    plan.clock_of_kernel.emplace(value_as<std::string>(launch[0]),
+                                 value_as<std::string>(launch[1]));
   }
   return plan;
 }

@@ -1,6 +1,5 @@
 // Entry point: runs the program, turns errors into messages and exit statuses.
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/interruption.hpp"
 #include "tools/options/files.hpp"
 #include "tools/program.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -24,15 +24,6 @@
 
 namespace rubato {
 namespace {
-
-// A signal handler can reach nothing but a global.
-std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-extern "C" void on_interrupt(int) {
-  // The second Ctrl-C ends the program at once.
-  if (interrupted.exchange(true)) std::_Exit(130);
-}
 
 // Memory that one step of a fit or one unit of a sweep frees is allocated again by the next. In
 // between glibc would give it back to the system, which then makes and clears every page again.
@@ -67,11 +58,13 @@ int main(int argc, char** argv) {
   using rubato::ExitStatus;
   rubato::keep_freed_memory();
   rubato::make_first_pages();
-  std::signal(SIGINT, rubato::on_interrupt);
-  std::signal(SIGTERM, rubato::on_interrupt);
+  rubato::handle_interruptions();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is then an ordinary write error
   try {
-    return static_cast<int>(rubato::run_program(argc, argv, rubato::interrupted));
+    return static_cast<int>(rubato::run_program(argc, argv));
+  } catch (const rubato::InterruptedError& interrupted) {
+    rubato::tell("interrupted: {}\n", interrupted.what());
+    return static_cast<int>(ExitStatus::interrupted);
   } catch (const rubato::Error& error) {
     rubato::clear_progress();
     std::fputs(rubato::with_input_named(error.report()).c_str(), stderr);

@@ -16,6 +16,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include "common/interruption.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
@@ -165,7 +166,7 @@ class HelpFormatter : public CLI::Formatter {
 
 }  // namespace
 
-ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupted) {
+ExitStatus run_program(int argc, char** argv) {
   CLI::App app{
       "Rubato: which clocks should a GPU run each kernel of a training step at?\n"
       "Simulates kernel traces under a time and power model and finds the clocks\n"
@@ -205,11 +206,12 @@ ExitStatus run_program(int argc, char** argv, const std::atomic<bool>& interrupt
   const Quiet hush(quiet);
   ProgressLine line;
   const RunContext context{.progress = [&line](const ProgressUpdate& update) { line.show(update); },
-                           .cancelled = &interrupted,
+                           .cancelled = &stop_asked(),
                            .command_line = command_line(argc, argv)};
   const ExitStatus status = action(context);
-  write_kept_output();
-  return status;
+  refuse_if_interrupted();
+  end_output();
+  return is_part() ? ExitStatus::interrupted : status;
 }
 
 }  // namespace rubato

@@ -136,7 +136,7 @@ std::int64_t SweepStore::run_of(const SweepPlan& plan, const Unit& unit,
   const Setting& setting = plan.settings[unit.setting];
   SqlStatement find =
       SqlStatement::kept(connection_, "SELECT run_id FROM settings WHERE setting_id = ?");
-  if (find.first(setting.id)) return std::get<std::int64_t>(find.value(0));
+  if (find.first(setting.id)) return value_as<std::int64_t>(find.value(0));
   RunWriter writer(connection_, input, found);
   const std::int64_t run_id = writer.write_setting({command, setting.options_json});
   SqlValue model, batch, sequence, tensor_parallel, data_parallel, pipeline_parallel, microbatches,
@@ -198,7 +198,7 @@ std::int64_t SweepStore::captured_run_of(const Setting& setting, const GraphExpl
                                          const std::string& command) {
   SqlStatement find = SqlStatement::kept(
       connection_, "SELECT graph_run_id FROM graph_settings WHERE setting_id = ?");
-  if (find.first(setting.id)) return std::get<std::int64_t>(find.value(0));
+  if (find.first(setting.id)) return value_as<std::int64_t>(find.value(0));
   const CapturedWork& work = *setting.captured();
   const std::int64_t run_id = store_graph_setting(
       connection_, {work.run->files, work.clock_label, work.clock_source, command}, found);
@@ -262,7 +262,7 @@ double SweepStore::estimate_scale() const {
   SqlStatement ratio =
       SqlStatement::kept(connection_, "SELECT sum(wall_time_s) / sum(estimated_s) FROM units");
   return ratio.first() && std::holds_alternative<double>(ratio.value(0))
-             ? std::get<double>(ratio.value(0))
+             ? value_as<double>(ratio.value(0))
              : 1.0;
 }
 

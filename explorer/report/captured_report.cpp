@@ -35,8 +35,8 @@ std::optional<GpuSpec> spec_of_run(const ResultStore& store, std::int64_t graph_
       "WHERE s.graph_run_id = ?",
       {graph_run});
   if (!kept.rows.empty())
-    return parse_gpu_spec(std::get<std::string>(kept.rows.front()[0]),
-                          std::get<std::string>(kept.rows.front()[1]), SpecLaws::not_asked);
+    return parse_gpu_spec(value_as<std::string>(kept.rows.front()[0]),
+                          value_as<std::string>(kept.rows.front()[1]), SpecLaws::not_asked);
   const auto gpu = run["gpu"].get<std::string>(), command = run["command"].get<std::string>();
   const std::vector<std::string> shipped = shipped_gpu_specs();
   if (std::ranges::find(shipped, gpu) == shipped.end() || !command.starts_with("rubato explore ") ||
@@ -54,7 +54,7 @@ std::optional<GpuSpec> spec_of_run(const ResultStore& store, std::int64_t graph_
 nlohmann::ordered_json single_clock_lines(const QueryResult& singles, const GpuSpec& spec) {
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   for (const auto& row : singles.rows) {
-    const auto& label = std::get<std::string>(row.front());
+    const auto& label = value_as<std::string>(row.front());
     try {
       const SettingCommands commands = setting_commands(spec, parse_clock_pair(spec, label));
       lines[label] = {commands.set, commands.back};

@@ -68,13 +68,13 @@ Json fronts_json(const ResultStore& store, const std::string& id) {
     Json line = Json::array();
     for (std::size_t i = 0; i < kept; ++i) {
       const auto& row = points.rows[first + (kept > 1 ? i * (count - 1) / (kept - 1) : 0)];
-      line.push_back(std::get<double>(row[2]));
-      line.push_back(std::get<double>(row[3]));
+      line.push_back(value_as<double>(row[2]));
+      line.push_back(value_as<double>(row[3]));
     }
     const SqlValue& run = points.rows[first][0];
     const auto* captured = std::get_if<std::string>(&run);
-    fronts.push_back({captured != nullptr ? Json(*captured) : Json(std::get<std::int64_t>(run)),
-                      std::get<std::string>(points.rows[first][1]), std::move(line)});
+    fronts.push_back({captured != nullptr ? Json(*captured) : Json(value_as<std::int64_t>(run)),
+                      value_as<std::string>(points.rows[first][1]), std::move(line)});
     first = last;
   }
   return fronts;

@@ -99,7 +99,7 @@ nlohmann::ordered_json play_commands(const QueryResult& plans, std::string_view 
                                      std::string_view db) {
   nlohmann::ordered_json lines = nlohmann::ordered_json::object();
   for (const auto& row : plans.rows) {
-    const auto plan = std::get<std::int64_t>(row.front());
+    const auto plan = value_as<std::int64_t>(row.front());
     lines[fmt::format("{}", plan)] = play_command(run, plan, db);
   }
   return lines;

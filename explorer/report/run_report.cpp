@@ -55,12 +55,12 @@ std::vector<ClockedGroup> clocked_groups(const ResultStore& store, std::int64_t 
   const double host_power_w = stored_host_power_w(store, {.captured = false, .id = run});
   std::vector<ClockedGroup> groups;
   for (const auto& row : store.query(sql, {run}).rows) {
-    const auto& name = std::get<std::string>(row[0]);
+    const auto& name = value_as<std::string>(row[0]);
     if (groups.empty() || groups.back().name != name) groups.push_back({name, {}, {}, {}});
-    groups.back().clocks.push_back(std::get<std::string>(row[1]));
-    groups.back().time_s.push_back(std::get<double>(row[2]));
-    groups.back().energy_j.push_back(std::get<double>(row[3]) +
-                                     host_power_w * std::get<double>(row[2]));
+    groups.back().clocks.push_back(value_as<std::string>(row[1]));
+    groups.back().time_s.push_back(value_as<double>(row[2]));
+    groups.back().energy_j.push_back(value_as<double>(row[3]) +
+                                     host_power_w * value_as<double>(row[2]));
   }
   return groups;
 }
@@ -129,8 +129,8 @@ GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
       "SELECT i.text, i.name FROM runs r JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
       "r.run_id = ?",
       {run});
-  return parse_gpu_spec(std::get<std::string>(found.rows.front()[0]),
-                        std::get<std::string>(found.rows.front()[1]), SpecLaws::not_asked);
+  return parse_gpu_spec(value_as<std::string>(found.rows.front()[0]),
+                        value_as<std::string>(found.rows.front()[1]), SpecLaws::not_asked);
 }
 
 // The command line that plans like a run, made from its stored options; the page adds granularity

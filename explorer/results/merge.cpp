@@ -73,13 +73,13 @@ constexpr std::array temporary_maps{"run_map", "cell_map", "plan_map", "graph_ru
 
 std::int64_t count(const SqlConnection& connection, std::string_view sql) {
   SqlStatement statement(connection, sql);
-  return statement.next() ? std::get<std::int64_t>(statement.value(0)) : 0;
+  return statement.next() ? value_as<std::int64_t>(statement.value(0)) : 0;
 }
 
 std::vector<std::string> columns_of(const SqlConnection& connection, std::string_view table) {
   std::vector<std::string> names;
   SqlStatement columns(connection, fmt::format("SELECT name FROM pragma_table_info('{}')", table));
-  while (columns.next()) names.push_back(std::get<std::string>(columns.value(0)));
+  while (columns.next()) names.push_back(value_as<std::string>(columns.value(0)));
   return names;
 }
 
@@ -211,8 +211,8 @@ class Merger {
       while (rows.next()) {
         errors.add(fmt::format(
             "{}: {} {} has another result than in {}: {}", printable(source_.string()), kind,
-            std::get<std::string>(rows.value(0)), printable(target_path_.string()),
-            printable(std::get<std::string>(rows.value(1)))));
+            value_as<std::string>(rows.value(0)), printable(target_path_.string()),
+            printable(value_as<std::string>(rows.value(1)))));
       }
     };
     // Hashes say before a colon how they were made. Made otherwise, those of equal numbers differ.

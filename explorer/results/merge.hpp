@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "common/file.hpp"
 #include "common/sqlite.hpp"
 
 namespace rubato {
@@ -51,10 +52,11 @@ class MergeTarget {
   void finish();
 
  private:
+  void begin_anew();
   MergeCounts take_first(const std::filesystem::path& source);
 
   std::filesystem::path path_;
-  std::filesystem::path made_;  // the file beside; empty if `path_` was there
+  std::optional<TemporaryFile> made_;  // the file beside; none if `path_` was there
   std::optional<SqlConnection> connection_;
 };
 

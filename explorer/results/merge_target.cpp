@@ -9,8 +9,11 @@
 #include <variant>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "explorer/results/merge.hpp"
 #include "explorer/results/merge_references.hpp"
 #include "explorer/results/merge_tables.hpp"
@@ -21,16 +24,16 @@ namespace rubato {
 
 namespace {
 
-constexpr std::array suffixes{"", "-wal", "-shm", "-journal"};
-
-void remove_database(const std::filesystem::path& path) {
+// What SQLite put beside a database.
+void remove_beside(const std::filesystem::path& path) {
   std::error_code ignored;
-  for (const char* suffix : suffixes) std::filesystem::remove(path.string() + suffix, ignored);
+  for (const char* suffix : {"-wal", "-shm", "-journal"})
+    std::filesystem::remove(path.string() + suffix, ignored);
 }
 
 std::int64_t number(const SqlConnection& connection, std::string_view sql) {
   SqlStatement statement(connection, sql);
-  return statement.next() ? std::get<std::int64_t>(statement.value(0)) : 0;
+  return statement.next() ? value_as<std::int64_t>(statement.value(0)) : 0;
 }
 
 // Whatever users added to a file stays there.
@@ -41,7 +44,7 @@ bool has_our_tables_only(const SqlConnection& connection) {
   SqlStatement names(connection,
                      "SELECT name FROM sqlite_schema WHERE type IN ('table', 'trigger')");
   while (names.next()) {
-    const std::string name = std::get<std::string>(names.value(0));
+    const std::string name = value_as<std::string>(names.value(0));
     if (!name.starts_with("sqlite_") && !known.contains(name)) return false;
   }
   return true;
@@ -83,34 +86,40 @@ MergeTarget::MergeTarget(std::filesystem::path path) : path_(std::move(path)) {
     connection_ = open_result_database(path_);
     return;
   }
-  made_ = path_.string() + ".merging";
-  remove_database(made_);  // of one that was killed
+  begin_anew();
+}
+
+void MergeTarget::begin_anew() {
+  if (made_) remove_beside(made_->path());
+  made_.emplace(path_, ".merging");
+  ::close(made_->take_descriptor());  // or closing it later would take SQLite's locks
 }
 
 MergeTarget::~MergeTarget() {
   try {
-    finish();
+    if (!must_end()) finish();
   } catch (const Error&) {
     // Whoever wants to know calls finish().
   }
+  connection_.reset();
+  if (made_) remove_beside(made_->path());
 }
 
 // A file copied whole has all rows of the source, except the table merges: the source's own
 // history.
 MergeCounts MergeTarget::take_first(const std::filesystem::path& source) {
-  std::error_code ignored;  // opening it says what is wrong
-  if (made_.has_parent_path()) std::filesystem::create_directories(made_.parent_path(), ignored);
+  bool copied = false;
   {
     const SqlConnection whole(source, SqlConnection::Mode::read_only);
     if (has_our_tables_only(whole)) {
-      SqlConnection copy(made_, SqlConnection::Mode::create);
+      SqlConnection copy(made_->path(), SqlConnection::Mode::create);
       copy.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
       whole.copy_to(copy);
+      copied = true;
     }
   }
-  const bool copied = std::filesystem::exists(made_);
-  if (copied) refuse_broken_copy(made_, source);
-  connection_ = open_result_database(made_);
+  if (copied) refuse_broken_copy(made_->path(), source);
+  connection_ = open_result_database(made_->path());
   // Rolling back is for sources that are refused, not for power cuts: nobody sees the file yet.
   connection_->execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF");
   if (!copied) return merge(*connection_, path_, source);
@@ -127,14 +136,15 @@ MergeCounts MergeTarget::take(const std::filesystem::path& source) {
     return take_first(source);
   } catch (...) {
     connection_.reset();
-    remove_database(made_);
+    begin_anew();
     throw;
   }
 }
 
 void MergeTarget::finish() {
   if (!connection_) return;
-  if (made_.empty()) {
+  refuse_if_interrupted();
+  if (!made_) {
     connection_.reset();
     return;
   }
@@ -143,16 +153,15 @@ void MergeTarget::finish() {
   connection_->use_write_ahead_log();
   connection_.reset();
   std::error_code failed;
-  std::filesystem::create_hard_link(made_, path_, failed);  // never over what is there
-  if (failed && !std::filesystem::exists(path_)) {          // a file system without such links
-    std::filesystem::rename(made_, path_, failed);
-    if (failed)
-      throw IoError(fmt::format("{}: cannot write: {}", path_.string(), failed.message()));
+  std::filesystem::create_hard_link(made_->path(), path_, failed);  // never over what is there
+  if (failed && !std::filesystem::exists(path_)) {  // a file system without such links
+    made_->become(path_);
   } else if (failed) {  // somebody else made it meanwhile
     SqlConnection other = open_result_database(path_);
-    (void)merge(other, path_, made_);
+    (void)merge(other, path_, made_->path());
   }
-  remove_database(made_);
+  remove_beside(made_->path());
+  made_.reset();
 }
 
 }  // namespace rubato

@@ -114,13 +114,13 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
 
 }  // namespace
 
-std::int64_t whole(const SqlValue& value) { return std::get<std::int64_t>(value); }
+std::int64_t whole(const SqlValue& value) { return value_as<std::int64_t>(value); }
 
-const std::string& text(const SqlValue& value) { return std::get<std::string>(value); }
+const std::string& text(const SqlValue& value) { return value_as<std::string>(value); }
 
 double real(const SqlValue& value) {
   const auto* number = std::get_if<std::int64_t>(&value);
-  return number != nullptr ? static_cast<double>(*number) : std::get<double>(value);
+  return number != nullptr ? static_cast<double>(*number) : value_as<double>(value);
 }
 
 StoredRun find_stored_run(const ResultStore& store, std::string_view name) {

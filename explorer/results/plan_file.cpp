@@ -26,7 +26,7 @@ Json json(const SqlValue& value) {
   if (std::holds_alternative<std::monostate>(value)) return nullptr;
   if (const auto* words = std::get_if<std::string>(&value)) return *words;
   if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
-  return std::get<double>(value);
+  return value_as<double>(value);
 }
 
 Json expected_of(const PlanCandidate& plan) {

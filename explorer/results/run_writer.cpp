@@ -146,7 +146,7 @@ std::int64_t RunWriter::row_of(std::span<const OperatingPoint> cells) {
   const std::string hash = content_hash(bits_of(cells));
   SqlStatement known =
       SqlStatement::kept(connection_, "SELECT first_cell FROM cell_rows WHERE cells_hash = ?");
-  if (known.first(hash)) return std::get<std::int64_t>(known.value(0));
+  if (known.first(hash)) return value_as<std::int64_t>(known.value(0));
   SqlStatement::kept(connection_,
                      "INSERT INTO cell_rows SELECT coalesce(max(cell_id), 0) + 1, ?, ? FROM cells")
       .run(cells.size(), hash);

@@ -1,11 +1,13 @@
 #include "explorer/results/store.hpp"
 
 #include <cassert>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -26,12 +28,12 @@ constexpr std::int64_t application_id = 0x5255424F;
 
 std::int64_t pragma(const SqlConnection& connection, std::string_view name) {
   SqlStatement statement(connection, fmt::format("PRAGMA {}", name));
-  return statement.next() ? std::get<std::int64_t>(statement.value(0)) : 0;
+  return statement.next() ? value_as<std::int64_t>(statement.value(0)) : 0;
 }
 
 bool is_empty(const SqlConnection& connection) {
   SqlStatement statement(connection, "SELECT count(*) FROM sqlite_schema");
-  return statement.next() && std::get<std::int64_t>(statement.value(0)) == 0;
+  return statement.next() && value_as<std::int64_t>(statement.value(0)) == 0;
 }
 
 void check_schema(const SqlConnection& connection, const std::filesystem::path& path) {
@@ -94,9 +96,9 @@ bool views_are_ours(SqlConnection& connection) {
   const std::string ours = embedded("views");
   SqlStatement view(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'view'");
   while (view.next()) {
-    if (ours.find(fmt::format("CREATE VIEW {} AS", std::get<std::string>(view.value(0)))) !=
+    if (ours.find(fmt::format("CREATE VIEW {} AS", value_as<std::string>(view.value(0)))) !=
             std::string::npos &&
-        ours.find(std::get<std::string>(view.value(1)) + ";") == std::string::npos)
+        ours.find(value_as<std::string>(view.value(1)) + ";") == std::string::npos)
       return false;
   }
   return true;
@@ -111,7 +113,7 @@ void look_again(SqlConnection& connection, std::string_view name, const Changed&
   SqlStatement found(connection,
                      fmt::format("SELECT name FROM pragma_table_info('{}', 'main')", name));
   while (found.next()) {
-    const std::string column = std::get<std::string>(found.value(0));
+    const std::string column = value_as<std::string>(found.value(0));
     const std::optional<std::string> other = changed(column);
     any = any || other;
     columns += (columns.empty() ? "" : ", ") + other.value_or(column);
@@ -166,6 +168,29 @@ void look_through_our_views(SqlConnection& connection) {
   }
 }
 
+QueryResult all_rows(SqlStatement& statement) {
+  QueryResult result;
+  for (int c = 0; c < statement.columns(); ++c) result.columns.push_back(statement.column_name(c));
+  while (statement.next()) {
+    auto& row = result.rows.emplace_back();
+    for (int c = 0; c < statement.columns(); ++c) row.push_back(statement.value(c));
+  }
+  return result;
+}
+
+// A program that makes a database begins with an empty file. Whoever reads waits for its tables as
+// long as for any other writer.
+void wait_for_tables(const SqlConnection& connection, const std::filesystem::path& path) {
+  using Clock = std::filesystem::file_time_type::clock;
+  constexpr std::chrono::milliseconds longest(5000), pause(20);
+  for (auto waited = pause; waited < longest && is_empty(connection); waited += pause) {
+    std::error_code failed;
+    const auto made = std::filesystem::last_write_time(path, failed);
+    if (failed || Clock::now() - made > longest) return;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 }  // namespace
 
 SqlConnection open_result_database(const std::filesystem::path& path) {
@@ -197,6 +222,7 @@ SqlConnection open_result_database(const std::filesystem::path& path) {
 
 void check_result_database(const std::filesystem::path& path) {
   const SqlConnection connection(path, SqlConnection::Mode::read_only);
+  wait_for_tables(connection, path);
   check_schema(connection, path);
   const std::int64_t found = pragma(connection, "user_version");
   if (found < ResultStore::schema) {
@@ -215,6 +241,7 @@ ResultStore ResultStore::open(const std::filesystem::path& path) {
 
 ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
   SqlConnection connection(path, SqlConnection::Mode::read_only);
+  wait_for_tables(connection, path);
   check_schema(connection, path);
   const std::int64_t schema = pragma(connection, "user_version");
   if (schema < 13) look_at_kept_again(connection);
@@ -235,14 +262,14 @@ std::int64_t ResultStore::add(const ExplorationInput& input, const Exploration& 
 
 QueryResult ResultStore::query(std::string_view sql, std::initializer_list<SqlValue> values) const {
   SqlStatement statement(connection_, sql);
+  statement.expect_declared_types();
   statement.bind_all(values);
-  QueryResult result;
-  for (int c = 0; c < statement.columns(); ++c) result.columns.push_back(statement.column_name(c));
-  while (statement.next()) {
-    auto& row = result.rows.emplace_back();
-    for (int c = 0; c < statement.columns(); ++c) row.push_back(statement.value(c));
-  }
-  return result;
+  return all_rows(statement);
+}
+
+QueryResult ResultStore::query_any(std::string_view sql) const {
+  SqlStatement statement(connection_, sql);
+  return all_rows(statement);
 }
 
 }  // namespace rubato

@@ -52,9 +52,16 @@ class ResultStore {
                    const RunRecord& record);
 
   /// Runs one SQL statement that reads, with `values` for its ? in order.
-  /// @throws UsageError with SQLite's message, IoError
+  /// @throws DataError if a column of a table holds another type than it is declared to; UsageError
+  ///         with SQLite's message, IoError
   [[nodiscard]] QueryResult query(std::string_view sql,
                                   std::initializer_list<SqlValue> values = {}) const;
+
+  /// A statement of a user's own: whatever the columns hold is given.
+  [[nodiscard]] QueryResult query_any(std::string_view sql) const;
+
+  /// What to know of a file that may not be written to; mostly nothing.
+  [[nodiscard]] const std::string& note() const noexcept { return connection_.note(); }
 
  private:
   explicit ResultStore(SqlConnection connection) : connection_(std::move(connection)) {}

@@ -1,14 +1,9 @@
 #include "tools/options/files.hpp"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -17,45 +12,18 @@ namespace rubato {
 
 namespace {
 
-// Standard input as a file, which is removed when the program ends.
-class TemporaryFile {
- public:
-  TemporaryFile() = default;
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
+// What the text in standard input is, as the name of a file says it.
+std::string_view extension_of(std::string_view text) {
+  if (text.starts_with("\x1f\x8b")) return ".json.gz";
+  if (text.starts_with("SQLite format 3")) return ".sqlite";
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool json = first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+  return json ? ".json" : ".csv";
+}
 
-  std::string keep(const std::string& text) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "rubato-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr)
-      throw IoError(fmt::format("{}: cannot create: {}", pattern, std::strerror(errno)));
-    folder_ = pattern;
-    path_ = (folder_ / ("standard-input" + extension_of(text))).string();
-    write_file(path_, text);
-    return path_;
-  }
-
-  // Empty: nothing was kept.
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  static std::string extension_of(std::string_view text) {
-    if (text.starts_with("\x1f\x8b")) return ".json.gz";
-    if (text.starts_with("SQLite format 3")) return ".sqlite";
-    const std::size_t first = text.find_first_not_of(" \t\r\n");
-    const bool json = first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
-    return json ? ".json" : ".csv";
-  }
-
-  std::filesystem::path folder_;
-  std::string path_;
-};
-
-TemporaryFile& standard_input() {
-  static TemporaryFile file;
+// Standard input as a file, which is removed when the program ends; none if nothing was kept.
+std::optional<TemporaryFile>& standard_input() {
+  static std::optional<TemporaryFile> file;
   return file;
 }
 
@@ -65,12 +33,16 @@ std::string input_file(const std::string& word) {
   if (word != "-") return word;
   const std::string text = read_file("/dev/stdin");
   if (text.empty()) throw IoError("standard input: is empty");
-  return standard_input().keep(text);
+  constexpr unsigned for_us = 0600;
+  TemporaryFile& file = standard_input().emplace(
+      std::filesystem::temp_directory_path() / "standard-input", extension_of(text), for_us);
+  file.write(text);
+  return file.path().string();
 }
 
 std::string with_input_named(std::string text) {
-  const std::string& path = standard_input().path();
-  if (path.empty()) return text;
+  if (!standard_input()) return text;
+  const std::string path = standard_input()->path().string();
   for (const std::string& name : {path, std::filesystem::path(path).filename().string()}) {
     for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at))
       text.replace(at, name.size(), "standard input");

@@ -8,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -21,6 +22,31 @@ struct KeptOutput {
   std::string path, text;
 };
 KeptOutput kept;
+
+// What was said of a part of an answer.
+struct Part {
+  bool printed = false, marked = false, told = false;
+};
+Part part;
+
+// A JSON object, which says of a part that it is one.
+std::string marked_object(std::string json) {
+  if (!is_part()) return json;
+  part.marked = true;
+  return json.insert(json.find('{') + 1, "\n \"interrupted\": true,");
+}
+
+// Rows in a form for programs. An array of a part becomes an object, so that nobody takes it for
+// the whole.
+std::string marked_rows(std::string rows, OutputFormat format) {
+  if (!is_part()) return rows;
+  part.marked = true;
+  switch (format) {
+    case OutputFormat::json: return fmt::format("{{\"interrupted\": true, \"rows\": {}}}\n", rows);
+    case OutputFormat::json_lines: return rows + "{\"interrupted\": true}\n";
+    default: return rows + "# interrupted: a part of what was asked\n";
+  }
+}
 
 }  // namespace
 
@@ -49,15 +75,17 @@ void add_format_options(CommandLine& app, OutputFormat& format) {
       ->excludes(lines);
 }
 
-void write_kept_output() {
-  if (!kept.path.empty()) write_output(kept.path, kept.text);
+void end_output() {
+  if (is_part() && part.printed) print("\nInterrupted: this is a part of what was asked.\n");
+  if (is_part() && !part.told) tell("interrupted: what is finished is a part of what was asked\n");
+  if (!kept.path.empty() && (!kept.text.empty() || !is_part())) write_output(kept.path, kept.text);
 }
 
 void print_tables(const std::vector<NamedTable>& tables, OutputFormat format) {
   switch (format) {
-    case OutputFormat::json: return print(render_json_object(tables));
+    case OutputFormat::json: return print(marked_object(render_json_object(tables)));
     case OutputFormat::json_lines:
-    case OutputFormat::csv: return print(tables.back().table->render(format));
+    case OutputFormat::csv: return print(*tables.back().table, format);
     case OutputFormat::table: break;
   }
   for (const NamedTable& named : tables) {
@@ -66,13 +94,12 @@ void print_tables(const std::vector<NamedTable>& tables, OutputFormat format) {
   }
 }
 
-void tell_written(const std::string& path) {
-  if (path != "-") tell("wrote {}\n", printable(path));
+void tell_written(const std::filesystem::path& path) {
+  if (path != "-" && path != "standard output") tell("wrote {}\n", printable(path.string()));
 }
 
 void write_output(const std::string& path, std::string_view text) {
-  write_file(path, text);
-  tell_written(path);
+  tell_written(write_file(path, text));
 }
 
 void check_extension(std::string_view option, const std::string& path,
@@ -83,19 +110,23 @@ void check_extension(std::string_view option, const std::string& path,
                                printable(path), fmt::join(known, ", ")));
 }
 
-ExitStatus finished(std::size_t done, std::size_t total, std::string_view what) {
-  if (done == total) return ExitStatus::done;
+void tell_done(std::size_t done, std::size_t total, std::string_view what) {
+  if (!is_part()) return;
   tell("interrupted: {} of {} {} done\n", done, total, what);
-  return ExitStatus::interrupted;
+  part.told = true;
 }
 
 void print(std::string_view text) {
+  refuse_if_interrupted();
   clear_progress();
   if (!kept.path.empty()) {
     kept.text += text;
     return;
   }
-  if (::isatty(STDOUT_FILENO) != 1) return write_file("-", text);
+  if (::isatty(STDOUT_FILENO) != 1) {
+    write_file("-", text);
+    return;
+  }
   std::string safe;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -109,8 +140,10 @@ void print(std::string_view text) {
 void print_notes(std::string_view text) { print(wrapped(text, table_style().columns)); }
 
 void print(const OutputTable& table, OutputFormat format) {
-  if (format != OutputFormat::table) return print(table.render(format));
+  if (format != OutputFormat::table) return print(marked_rows(table.render(format), format));
+  refuse_if_interrupted();
   clear_progress();
+  part.printed = part.printed || is_part();
   write_file("-", table.text(table_style()));  // its names are printable, its inks our own
 }
 

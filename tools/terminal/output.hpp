@@ -1,6 +1,7 @@
 #pragma once
 // What commands print: on standard output, or in the file that --output names.
 
+#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -21,8 +22,10 @@ void add_format_options(CommandLine& app, OutputFormat& format);
 /// last table. Text: all, with an empty line after each.
 void print_tables(const std::vector<NamedTable>& tables, OutputFormat format);
 
-/// Says on standard error that a file or folder was written; nothing of "-".
-void tell_written(const std::string& path);
+/// Says on standard error that a file or folder was written, or a part of what was asked; nothing
+/// of
+/// "-".
+void tell_written(const std::filesystem::path& path);
 
 /// Writes a file that was asked for and says so on standard error; "-" is standard output.
 /// @throws IoError as write_file
@@ -33,15 +36,17 @@ void write_output(const std::string& path, std::string_view text);
 void check_extension(std::string_view option, const std::string& path,
                      std::initializer_list<std::string_view> known);
 
-/// Done, or cut short by Ctrl-C: then a line on standard error says how much was done.
-[[nodiscard]] ExitStatus finished(std::size_t done, std::size_t total, std::string_view what);
+/// Where Ctrl-C ended the command, says how much of what was asked was done.
+void tell_done(std::size_t done, std::size_t total, std::string_view what);
 
-/// Writes what was printed to the file that --output names; nothing without --output.
-/// @throws IoError as write_file
-void write_kept_output();
+/// Ends what was printed: says of a part that it is one, and writes the file that --output names.
+/// @throws as write_file
+void end_output();
 
 /// Writes to standard output, or keeps it for --output; on a terminal every control character is
-/// made visible. @throws IoError if it is closed or the disk is full
+/// made visible. After Ctrl-C JSON and CSV say that they are a part of what was asked.
+/// @throws IoError if it is closed or the disk is full; InterruptedError if the user asked to stop
+///         a command that gives no parts
 void print(std::string_view text);
 
 /// Lines below a table, wrapped to the width that tables have; what begins with a space, such as

@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
@@ -21,6 +22,12 @@ std::string short_name(std::string text) {
 }
 
 }  // namespace
+
+ResultStore read_results(const std::string& path) {
+  ResultStore store = ResultStore::open_read_only(path);
+  if (!store.note().empty()) tell("note: {} {}\n", printable(path), store.note());
+  return store;
+}
 
 PlanName plan_named(const std::string& word) {
   constexpr std::string_view prefix = "graph:";
@@ -48,7 +55,7 @@ std::int64_t best_plan_of_latest_run(const ResultStore& store) {
   if (found.rows.empty())
     throw UsageError("the database has no strict waste plan",
                      {.in = {}, .hint = "name one with --plan"});
-  return std::get<std::int64_t>(found.rows.front().front());
+  return value_as<std::int64_t>(found.rows.front().front());
 }
 
 std::int64_t latest_run(const ResultStore& store) {
@@ -75,12 +82,12 @@ std::string experiment_id(const ResultStore& store, const std::string& name) {
                 "SELECT experiment_id FROM experiments WHERE name = ?1 OR "
                 "substr(experiment_id, 1, length(?1)) = ?1 ORDER BY first_run_utc, experiment_id",
                 {name});
-  if (found.rows.size() == 1) return std::get<std::string>(found.rows.front().front());
+  if (found.rows.size() == 1) return value_as<std::string>(found.rows.front().front());
   const QueryResult all =
       store.query("SELECT substr(experiment_id, 1, 8) || ' ' || name FROM experiments ORDER BY 1");
   std::string list;
   for (const auto& row : all.rows)
-    list += (list.empty() ? "" : ", ") + short_name(printable(std::get<std::string>(row.front())));
+    list += (list.empty() ? "" : ", ") + short_name(printable(value_as<std::string>(row.front())));
   throw UsageError(
       fmt::format("{} experiment '{}'",
                   found.rows.empty() ? "there is no" : "there is more than one",

@@ -9,6 +9,10 @@
 
 namespace rubato {
 
+/// Opens a database to read, and says what to know of one that may not be written to.
+/// @throws as ResultStore::open_read_only
+[[nodiscard]] ResultStore read_results(const std::string& path);
+
 /// A plan as a command line names it.
 struct PlanName {
   bool captured = false;  ///< graph_plan_id of a captured run, else plan_id

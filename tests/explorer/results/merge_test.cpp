@@ -86,7 +86,7 @@ TEST_F(Merge, NewFilesAreMadeFromTheFirstSource) {
   EXPECT_EQ(std::get<std::string>(mode.value(0)), "wal");
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(file("new")))
-    files += entry.path().filename().string().starts_with("merged.db.merging") ? 1U : 0U;
+    files += entry.path().filename().string().ends_with(".merging") ? 1U : 0U;
   EXPECT_EQ(files, 0U);
 }
 

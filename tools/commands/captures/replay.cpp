@@ -236,8 +236,7 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
     FileWriter file(o.perfetto);
     write_graph_timeline([&](std::string_view text) { file.write(text); }, replay.graph(), spec,
                          tracks, logged);
-    file.commit();
-    tell_written(o.perfetto);
+    tell_written(file.commit());
   }
   if (!o.db.empty()) {
     const std::int64_t id = store_replay(o.db, request, replay, comparison, power);

@@ -15,6 +15,7 @@
 
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
+#include "common/interruption.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/graph/parallel_plan.hpp"
@@ -283,7 +284,11 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
       throw UsageError(fmt::format("--slack is {}; expected a number >= 0", slack_pct));
   }
   const Combinations all = combinations_of(o);
+  give_parts();
   const ScaleRuns runs = made_runs(o, all, context);
+  tell_done(all.inputs.size() - runs.not_made - runs.cut_short.size(), all.inputs.size(),
+            "combinations");
+  if (runs.steps.empty() && runs.not_made > 0) return ExitStatus::interrupted;
   OutputTable table = table_of(o);
   for (const DrawnStep& step : runs.steps) table.add_row(row_of(step));
   const ScaleCaption caption = caption_of(o, all, runs);
@@ -294,10 +299,9 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   }
   print(table, o.format);
   if (o.format == OutputFormat::table) print_notes('\n' + caption.notes + '\n');
-  if (runs.steps.empty() && runs.not_made == 0) return ExitStatus::no_plan;
-  if (!runs.steps.empty()) write_drawings(o, caption, runs, table);
-  return finished(all.inputs.size() - runs.not_made - runs.cut_short.size(), all.inputs.size(),
-                  "combinations");
+  if (runs.steps.empty()) return ExitStatus::no_plan;
+  write_drawings(o, caption, runs, table);
+  return ExitStatus::done;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/interruption.hpp"
 #include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
@@ -44,16 +45,22 @@ Action setup_merge(CommandLine& app) {
                        {"new_units", "new units"},
                        {"known_units", "known units"},
                        {"new_records", "new validations, pipelines"}});
-    for (std::size_t i = 0; i < o->sources.size() && !context.stop_requested(); ++i) {
-      const MergeCounts counts = target.take(o->sources[i]);
-      table.add_row({o->sources[i], counts.new_runs, counts.known_runs, counts.new_units,
-                     counts.known_units, counts.new_records});
-      context.report(
-          {.done = i + 1, .total = o->sources.size(), .note = o->sources[i], .left_s = {}});
+    try {
+      for (const std::string& source : o->sources) {
+        refuse_if_interrupted();
+        const MergeCounts counts = target.take(source);
+        table.add_row({source, counts.new_runs, counts.known_runs, counts.new_units,
+                       counts.known_units, counts.new_records});
+        context.report({.done = table.rows(), .total = o->sources.size(), .note = source});
+      }
+      target.finish();
+    } catch (const InterruptedError&) {
+      throw InterruptedError(
+          fmt::format("{} of {} databases were brought in; the same command goes on",
+                      std::filesystem::exists(o->target) ? table.rows() : 0, o->sources.size()));
     }
-    target.finish();
     print(table, o->format);
-    return context.stop_requested() ? ExitStatus::interrupted : ExitStatus::done;
+    return ExitStatus::done;
   };
 }
 

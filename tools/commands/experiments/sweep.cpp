@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/experiments/shards.hpp"
 #include "explorer/experiments/sweep.hpp"
@@ -154,6 +155,7 @@ ExitStatus run(const RunOptions& o, const RunContext& context) {
   const Work work = work_of(o, &store);
   tell("{}", summary_text(o, work));
   store.begin(work.plan);
+  give_parts(false);  // the log tells
   SweepLog log(work.plan, o.log, context);
   log.begin(work.mine.size(), work.mine.size() - work.left.size(), work.estimated_s);
   const SweepSummary summary =
@@ -161,7 +163,6 @@ ExitStatus run(const RunOptions& o, const RunContext& context) {
                 {.threads = o.threads, .command = context.command_line}, log.observer(), context);
   log.end(summary);
   print_message(outcome_text(summary, o.db));
-  if (summary.interrupted()) return ExitStatus::interrupted;
   return summary.failed > 0 ? ExitStatus::input : ExitStatus::done;
 }
 

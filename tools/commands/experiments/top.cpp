@@ -118,7 +118,7 @@ Action setup_top(CommandLine& app) {
       "Example:\n  rubato top --db results.db --experiment latest --max-time 1");
   return [o](const RunContext&) {
     check_result_database(o->db);
-    const ResultStore store = ResultStore::open_read_only(o->db);
+    const ResultStore store = read_results(o->db);
     const std::string id = o->experiment.empty() ? "" : experiment_id(store, o->experiment);
     const UnitOrder order{id, order_by(o->by), o->most_time_pct};
     const QueryResult found = units(store, order, o->count);

@@ -11,6 +11,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/confidence/campaigns.hpp"
@@ -44,12 +45,6 @@ struct CalibrateOptions {
   bool without_table1 = false, kernels_only = false, no_validation = false;
   OutputFormat format = OutputFormat::table;
 };
-
-// A fit that was stopped on its way is no calibration.
-ExitStatus nothing_written() {
-  tell("interrupted: no spec was written\n");
-  return ExitStatus::interrupted;
-}
 
 // Fit to the published numbers of Spaan et al., in a folder.
 GpuSpec fit_paper(const CalibrateOptions& o, const RunContext& context) {
@@ -152,11 +147,9 @@ GpuSpec fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
 }
 
 // What -o and --format ask for. @param whole_fit  a sweep's: parameters beside the errors
-ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit,
-                     const RunContext& context) {
+ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit) {
   if (!o.name.empty()) fit.spec.name = o.name;
   if (!o.title.empty()) fit.spec.title = o.title;
-  if (context.stop_requested()) return nothing_written();
   write_output(o.out, to_json(fit.spec));
   if (o.out == "-") return ExitStatus::done;
   const OutputTable parameters = parameter_table(fit), errors = error_table(fit.spec);
@@ -182,12 +175,11 @@ ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit,
 
 ExitStatus fit_file(const CalibrateOptions& o, const RunContext& context) {
   if (std::filesystem::is_directory(o.sweep.file))
-    return write_fit(o, {.spec = fit_paper(o, context), .parameters = {}, .notes = {}}, false,
-                     context);
+    return write_fit(o, {.spec = fit_paper(o, context), .parameters = {}, .notes = {}}, false);
   if (is_utilisation_sweep(o.sweep.file))
-    return write_fit(o, {.spec = fit_utilisation(o, context), .parameters = {}, .notes = {}}, false,
-                     context);
-  return write_fit(o, fit_sweep(o, context), true, context);
+    return write_fit(o, {.spec = fit_utilisation(o, context), .parameters = {}, .notes = {}},
+                     false);
+  return write_fit(o, fit_sweep(o, context), true);
 }
 
 // The options that a shipped spec was made with.
@@ -248,7 +240,7 @@ ExitStatus fit_shipped(const CalibrateOptions& asked, const RunContext& context)
                      {"energy_worst_pct", "worst", 2}});
   for (const ShippedFit* fit : fits) {
     const GpuSpec made = made_again(*fit, asked, context);
-    if (context.stop_requested()) return nothing_written();
+    refuse_if_interrupted();  // a fit that was stopped on its way is no calibration
     if (asked.out != "-")
       write_output((std::filesystem::path(asked.out) / fmt::format("{}.json", fit->spec)).string(),
                    to_json(made));

@@ -9,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "common/numbers.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
@@ -219,8 +220,7 @@ void write_timeline(const PlanOptions& o, const PipelineWork& work,
   }
   FileWriter file(o.timeline);
   write_pipeline_timeline([&](std::string_view text) { file.write(text); }, work, tracks);
-  file.commit();
-  tell_written(o.timeline);
+  tell_written(file.commit());
 }
 
 void write_files(const PlanOptions& o, const PipelinePlanner& planner,
@@ -309,6 +309,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   PlannerOptions options = planner_options(o.input);
   options.deadlines_s = deadlines_s(o, work);
   look_for_gap(o, work, options);
+  give_parts();
   const PipelinePlanner planner(work, options, context);
   // The cheapest plan last.
   if (o.prices.per_kwh) {
@@ -325,10 +326,6 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   // What is stored first is not lost when a file cannot be written.
   if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
   write_files(o, planner, plans, table, loaded);
-  if (context.stop_requested()) {
-    tell("interrupted: plans are the best so far\n");
-    return ExitStatus::interrupted;
-  }
   return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done
                                                             : ExitStatus::no_plan;
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "common/json.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
@@ -122,8 +123,7 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
   FileWriter file(o.timeline);
   write_timeline([&](std::string_view text) { file.write(text); }, input.trace, model, found.grid,
                  tracks);
-  file.commit();
-  tell_written(o.timeline);
+  tell_written(file.commit());
 }
 
 void print_ladder(std::span<const SlackStep> ladder, const Totals& base,
@@ -297,6 +297,7 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   std::optional<ResultStore> store;  // which cannot be written is better known before the work
   if (!o.db.empty()) store = ResultStore::open(o.db);
   const SearchLimits limits{o.limits.time_s, o.limits.gap_pct.value_or(0.0) / percent};
+  give_parts();
   const Exploration found = explore(input, limits, context);
   print_results(o, input, found, context);
   if (!o.timeline.empty()) write_timeline(o, input, found);

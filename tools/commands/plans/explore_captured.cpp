@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
@@ -245,8 +246,7 @@ void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) 
   FileWriter file(o.timeline);
   write_graph_timeline([&](std::string_view text) { file.write(text); }, found.run->graph,
                        found.model->spec(), tracks);
-  file.commit();
-  tell_written(o.timeline);
+  tell_written(file.commit());
 }
 
 }  // namespace
@@ -287,6 +287,7 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   // A database that cannot be written is better known before the work than after it.
   if (!o.db.empty()) (void)ResultStore::open(o.db);
 
+  give_parts();
   const TimeLimit limit(o.time_limit_s, context);
   const GraphExploration found = explore_captured(input, limit.context());
   for (const std::string& note : found.run->ranks.notes) tell("note: {}\n", note);

@@ -9,6 +9,7 @@
 
 #include "common/algorithms/parallel.hpp"
 #include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/exploration.hpp"
@@ -156,6 +157,7 @@ std::vector<LatencyPoint> sweep(const LatencyOptions& o, const Trace& trace, con
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (done[i] != 0) finished.push_back(points[i]);
   }
+  tell_done(finished.size(), points.size(), "latencies");
   return finished;
 }
 
@@ -200,7 +202,9 @@ Action setup_sweep_latency(CommandLine& app) {
         throw UsageError(fmt::format("--latencies-us is {}; expected numbers > 0, at most {}",
                                      latency_us, most_us));
     }
+    give_parts();
     const std::vector<LatencyPoint> points = sweep(*o, trace, spec, context);
+    if (points.empty()) return ExitStatus::interrupted;
     if (o->format == OutputFormat::table) {
       print_notes(answer_text(fmt::format("{} on {}, slack {} %", printable(trace.name),
                                           printable(spec.title), format_number(o->slack_pct)),
@@ -213,8 +217,8 @@ Action setup_sweep_latency(CommandLine& app) {
                                  .power_limit_w = spec.power_limit.limit_w,
                                  .slack_pct = o->slack_pct,
                                  .model_error = model_error_text(spec)};
-    if (!o->plot.empty() && !points.empty()) write_output(o->plot, latency_svg(caption, points));
-    if (!o->page.empty() && !points.empty()) write_output(o->page, latency_page(caption, points));
+    if (!o->plot.empty()) write_output(o->plot, latency_svg(caption, points));
+    if (!o->page.empty()) write_output(o->page, latency_page(caption, points));
     return ExitStatus::done;
   };
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
+#include "common/interruption.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/given_plan.hpp"
@@ -179,9 +180,9 @@ std::int64_t plan_for(const ResultStore& store, std::span<const Target> targets)
       "SELECT b.plan_id, r.trace_name FROM v_best_plan b JOIN runs r USING (run_id) "
       "ORDER BY b.run_id DESC");
   for (const auto& row : found.rows) {
-    const auto& trace = std::get<std::string>(row[1]);
+    const auto& trace = value_as<std::string>(row[1]);
     const auto of_it = [&](const Target& target) { return target.trace.name == trace; };
-    if (std::ranges::any_of(targets, of_it)) return std::get<std::int64_t>(row[0]);
+    if (std::ranges::any_of(targets, of_it)) return value_as<std::int64_t>(row[0]);
   }
   return best_plan_of_latest_run(store);
 }
@@ -202,7 +203,7 @@ StoredPlan plan_of(const TransferOptions& o, std::span<const Target> targets) {
   if (!o.captured.gpu.empty() || !o.clocks.empty())
     throw UsageError("--gpu and --clocks are for captures and for plans of a .csv file");
   check_result_database(o.db);
-  const ResultStore store = ResultStore::open_read_only(o.db);
+  const ResultStore store = read_results(o.db);
   StoredPlan plan =
       load_plan(store, o.plan.empty() ? plan_for(store, targets) : plan_named(o.plan).id);
   if (o.plan.empty()) tell("note: {}, is the one taken; --plan names another\n", describe(plan));
@@ -237,15 +238,19 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
   plan.host_power_w = o.host_power_w.value_or(plan.host_power_w);
   OutputTable table = transfer_table();
   std::vector<DrawnTransfer> drawn;
-  for (std::size_t i = 0; i < targets.size() && !context.stop_requested(); ++i) {
-    const Target& target = targets[i];
-    drawn.push_back({.transfer = transfer(plan, target.trace, context),
+  give_parts();
+  for (const Target& target : targets) {
+    auto found = transfer(plan, target.trace, context);
+    if (context.stop_requested()) break;
+    drawn.push_back({.transfer = std::move(found),
                      .panel = target.panel,
                      .batch = target.batch,
                      .source = target.trace.name == plan.trace});
     table.add_row(row_of(plan, drawn.back().transfer));
-    context.report({.done = i + 1, .total = targets.size(), .note = target.trace.name});
+    context.report({.done = drawn.size(), .total = targets.size(), .note = target.trace.name});
   }
+  tell_done(drawn.size(), targets.size(), "traces");
+  if (drawn.empty()) return ExitStatus::interrupted;
   if (o.format == OutputFormat::table) {
     print_notes(
         answer_text(fmt::format("{}, on {}, {} W{}", describe(plan), printable(plan.spec.title),
@@ -258,8 +263,8 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
         "\nChange is against the default clocks of each trace. own energy: the best plan found on "
         "that trace itself; regret: points that the plan saves less; 90 %: interval of the "
         "saving.\n");
-  if (!drawn.empty()) write_pictures(o, plan, drawn);
-  return finished(drawn.size(), targets.size(), "traces");
+  write_pictures(o, plan, drawn);
+  return ExitStatus::done;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "common/interruption.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/captured_transfer.hpp"
@@ -112,7 +113,7 @@ Answer captured_transfer_answer(const std::vector<Played>& list) {
 
 ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext& context) {
   check_result_database(o.db);
-  const ResultStore store = ResultStore::open_read_only(o.db);
+  const ResultStore store = read_results(o.db);
   StoredGraphPlan plan =
       load_graph_plan(store, o.plan_id ? *o.plan_id : plan_for(store, o.runs.front()));
   if (!o.plan_id)
@@ -130,8 +131,8 @@ ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext&
                      {"own_energy_change_pct", "own energy %", 2},
                      {"regret_points", "regret", 2}});
   std::vector<Played> list;
+  give_parts();
   for (const std::vector<std::string>& files : o.runs) {
-    if (context.stop_requested()) break;
     CapturedRunOptions each = o.each;
     each.files = files;
     each.granularities = {std::string(name_of(plan.question.grain))};
@@ -147,13 +148,17 @@ ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext&
     const std::string first = with_input_named(files.front());
     const std::string name =
         files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1);
-    list.push_back({name, transfer(store, plan, std::move(run.input), context)});
+    auto found = transfer(store, plan, std::move(run.input), context);
+    if (context.stop_requested()) break;
+    list.push_back({name, std::move(found)});
     for (const std::string& note : list.back().transfer.notes) tell("note: {}: {}\n", name, note);
     table.add_row(row_of(plan, list.back()));
     context.report({.done = list.size(), .total = o.runs.size(), .note = name});
   }
+  tell_done(list.size(), o.runs.size(), "captured runs");
+  if (list.empty()) return ExitStatus::interrupted;
   const bool terminal = o.each.format == OutputFormat::table;
-  if (terminal && !list.empty()) {
+  if (terminal) {
     print_notes(answer_text(fmt::format("{}, on {}{}", describe(plan), printable(plan.gpu),
                                         beside_gpu(plan.host_power_w)),
                             captured_transfer_answer(list)));
@@ -165,7 +170,7 @@ ExitStatus transfer_captured(const TransferCapturedOptions& o, const RunContext&
         "energy: the best plan found on that capture itself; regret: points that the plan saves "
         "less.\n");
   }
-  return finished(list.size(), o.runs.size(), "captured runs");
+  return ExitStatus::done;
 }
 
 }  // namespace rubato

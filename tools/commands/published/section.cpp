@@ -183,7 +183,7 @@ void Difference::add(double published, double ours) {
 
 void throw_if_interrupted(const RunContext& context) {
   if (context.stop_requested())
-    throw InterruptedError("interrupted before all plans were found; nothing was written");
+    throw InterruptedError("not all plans were found; nothing was written");
 }
 
 }  // namespace rubato

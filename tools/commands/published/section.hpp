@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/error.hpp"
+#include "common/interruption.hpp"
 #include "common/run_context.hpp"
 #include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
@@ -66,12 +67,6 @@ void print_sections(const Reproduction& reproduction);
 /// Markdown, or a page of HTML that needs nothing else, with all tables and pictures.
 [[nodiscard]] std::string markdown_of(std::span<const Reproduction> reproductions);
 [[nodiscard]] std::string page_of(std::span<const Reproduction> reproductions);
-
-/// Ctrl-C, before there was anything to show.
-class InterruptedError : public Error {
- public:
-  explicit InterruptedError(const std::string& what) : Error(ExitStatus::interrupted, what, {}) {}
-};
 
 /// To be called before plans are used: Ctrl-C may have cut their search short.
 /// @throws InterruptedError if the user asked to stop

@@ -39,7 +39,7 @@ struct Pairs {
 };
 
 std::int64_t number(const QueryResult& result) {
-  return std::get<std::int64_t>(result.rows.front().front());
+  return value_as<std::int64_t>(result.rows.front().front());
 }
 
 // Says so where A and B answer the same questions about other energies.
@@ -55,7 +55,7 @@ void note_host_power(const ResultStore& store, StoredRun a, StoredRun b) {
 void note_prices(const QueryResult& rows) {
   constexpr std::size_t goal = 2;
   const bool priced = std::ranges::any_of(
-      rows.rows, [](const auto& row) { return std::get<std::string>(row[goal]) == "least_cost"; });
+      rows.rows, [](const auto& row) { return value_as<std::string>(row[goal]) == "least_cost"; });
   if (priced) tell("note: least_cost plans answer the prices of their own run\n");
 }
 
@@ -87,7 +87,7 @@ Pairs pairs_of_versions(const ResultStore& store, const std::string& a, const st
       for (const auto& row :
            store.query("SELECT DISTINCT program_version FROM units ORDER BY 1").rows)
         known +=
-            (known.empty() ? "'" : ", '") + printable(std::get<std::string>(row.front())) + "'";
+            (known.empty() ? "'" : ", '") + printable(value_as<std::string>(row.front())) + "'";
       throw UsageError(
           fmt::format("'{}' is neither a run nor a program version with units", printable(version)),
           {.in = {}, .hint = known.empty() ? "the database has no sweeps" : "versions: " + known});
@@ -114,8 +114,8 @@ Pairs pairs_of_files(const std::string& a, const std::string& b) {
       "SELECT question_id, trace_name, gpu, power_limit_w, granularity, aggregation, goal, "
       "slack_pct, "
       "time_s, energy_j FROM v_units ORDER BY question_id, program_version";
-  const QueryResult first = ResultStore::open_read_only(a).query(sql);
-  const QueryResult second = ResultStore::open_read_only(b).query(sql);
+  const QueryResult first = read_results(a).query(sql);
+  const QueryResult second = read_results(b).query(sql);
   constexpr std::size_t time = 8, energy = 9;
   Pairs pairs;
   pairs.rows.columns.assign(first.columns.begin(), first.columns.begin() + time);
@@ -157,7 +157,7 @@ Pairs pairs_of_captured_runs(const ResultStore& store, std::int64_t a, std::int6
 
 Pairs pairs_of(const CompareOptions& o) {
   if (o.db.empty()) return pairs_of_files(o.a, o.b);
-  const ResultStore store = ResultStore::open_read_only(o.db);
+  const ResultStore store = read_results(o.db);
   const auto a = parse_count(o.a), b = parse_count(o.b);
   if (o.a.starts_with("graph:") && o.b.starts_with("graph:")) {
     return pairs_of_captured_runs(store, find_stored_run(store, o.a).id,

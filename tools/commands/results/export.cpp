@@ -108,7 +108,7 @@ std::int64_t run_of(const ResultStore& store, const std::string& name) {
 }
 
 ExitStatus export_plan(ExportOptions o) {
-  const ResultStore store = ResultStore::open_read_only(o.db);
+  const ResultStore store = read_results(o.db);
   if (!o.gpu.empty()) o.plan.spec = load_gpu_spec(o.gpu);
   const nlohmann::ordered_json file = plan_file(store, o.plan);
   write_output(o.out, json_text(file, 1) + '\n');
@@ -164,7 +164,7 @@ Action setup_export(CommandLine& app) {
     if (!o->plan.granularity.empty() || !o->plan.goal.empty() || o->plan.plan_id || !o->gpu.empty())
       throw UsageError("--granularity, --goal, --plan-id and --gpu choose a plan; give --plan too");
     if (!o->experiment.empty()) check_result_database(o->db);
-    const ResultStore store = ResultStore::open_read_only(o->db);
+    const ResultStore store = read_results(o->db);
     if (!o->experiment.empty()) {
       const Part& part = part_of(o->part == "plans" ? "units" : o->part, experiment_parts);
       const QueryResult rows = store.query(part.sql, {experiment_id(store, o->experiment)});

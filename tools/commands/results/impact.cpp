@@ -18,6 +18,7 @@
 #include "tools/drawing/answer.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
 
@@ -185,7 +186,7 @@ ExitStatus run(const ImpactOptions& o) {
         "INPUTS and --db are needed",
         {.in = {}, .hint = "'rubato impact --template' writes a file of inputs to fill in"});
   const ImpactInputs inputs = parse_impact_inputs(read_file(o.file), o.file);
-  const ResultStore store = ResultStore::open_read_only(o.db);
+  const ResultStore store = read_results(o.db);
   const ComparedPlan plan = compared_plan(store, o.plan);
   const ComparedImpact found = compare(inputs, work_of(store, inputs, plan, o.file), plan);
   const OutputTable totals = impact_table(found, inputs);

@@ -51,7 +51,7 @@ std::optional<IterationWork> work_of_trace(const ResultStore& store, std::int64_
       "ON i.input_hash = r.trace_hash WHERE r.run_id = ?",
       {run_id});
   if (found.rows.empty()) return std::nullopt;
-  const auto& options = std::get<std::string>(found.rows.front().front());
+  const auto& options = value_as<std::string>(found.rows.front().front());
   const auto batch = option_of(options, "batch"), sequence = option_of(options, "seq"),
              tensor_parallel = option_of(options, "tp");
   const bool more =

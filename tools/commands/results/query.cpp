@@ -8,6 +8,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
 
@@ -24,10 +25,10 @@ Action setup_query(CommandLine& app) {
       "\nRead-only. Tables and views are described in docs/schema.md.\n"
       "Example:\n  rubato query --db results.db \"SELECT * FROM v_best_plan\"");
   return [o](const RunContext&) {
-    const ResultStore store = ResultStore::open_read_only(o->db);
+    const ResultStore store = read_results(o->db);
     const std::string sql =
         o->sql == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : o->sql;
-    print(as_table(store.query(sql)), o->format);
+    print(as_table(store.query_any(sql)), o->format);
     return ExitStatus::done;
   };
 }

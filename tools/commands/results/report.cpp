@@ -35,7 +35,7 @@ Action setup_report(CommandLine& app) {
   return [o](const RunContext&) {
     check_extension("--output", o->out, {".html", ".htm"});
     if (!o->experiment.empty()) check_result_database(o->db);
-    const ResultStore store = ResultStore::open_read_only(o->db);
+    const ResultStore store = read_results(o->db);
     if (!o->experiment.empty()) {
       const std::string id = experiment_id(store, o->experiment);
       write_file(o->out, experiment_page(store, id));

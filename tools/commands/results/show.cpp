@@ -17,6 +17,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
 
@@ -151,7 +152,7 @@ std::string notes_text(const QueryResult& notes) {
   std::vector<std::pair<std::string, std::string>> lines;  // what is said, of which plans
   for (const auto& row : notes.rows) {
     const std::string said =
-        fmt::format("{}: {}", std::get<std::string>(row[1]), std::get<std::string>(row[2]));
+        fmt::format("{}: {}", value_as<std::string>(row[1]), value_as<std::string>(row[2]));
     auto line = std::ranges::find(lines, said, &std::pair<std::string, std::string>::first);
     if (line == lines.end()) line = lines.insert(line, {said, {}});
     if (const auto* plan = std::get_if<std::int64_t>(&row[0]))
@@ -209,7 +210,7 @@ Action setup_show(CommandLine& app) {
       "--json", [o] { o->format = OutputFormat::json; }, "JSON on standard output");
   app.footer("\nExample:\n  rubato show 3 --db results.db");
   return [o](const RunContext&) {
-    const ResultStore store = ResultStore::open_read_only(o->db);
+    const ResultStore store = read_results(o->db);
     const StoredRun run = run_named(store, o->run);
     if (run.captured) {
       show(store, run, captured_sections, o->format);

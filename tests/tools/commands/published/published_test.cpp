@@ -23,9 +23,9 @@ TEST(PublishedExperiments, StopWithoutATableWhenInterrupted) {
   const std::atomic<bool> stop = true;
   const RunContext context{.cancelled = &stop};
   expect_error<InterruptedError>([&] { (void)reproduce_perseus2024(context); },
-                                 "interrupted before all plans were found");
+                                 "not all plans were found");
   expect_error<InterruptedError>([&] { (void)reproduce_spaan2026(context); },
-                                 "interrupted before all plans were found");
+                                 "not all plans were found");
   try {
     (void)reproduce_spaan2026(context);
   } catch (const Error& error) {
