@@ -251,6 +251,10 @@ std::int64_t store_graph_run(const std::filesystem::path& path, const GraphReque
   for (const GraphPlanOutcome& outcome : found.plans)
     store_graph_plan(connection, run_id, found, outcome);
   store_graph_front(connection, run_id, front);
+  if (found.interrupted) {
+    SqlStatement(connection, "INSERT INTO graph_run_marks VALUES (?, 'search ended early', ?)")
+        .run(run_id, "by Ctrl-C or a time limit: plans are the best known by then");
+  }
   transaction.commit();
   return run_id;
 }

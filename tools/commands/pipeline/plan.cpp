@@ -324,7 +324,8 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   const OutputTable table = plans_table(o, planner, plans, loaded);
   print_plans(o, planner, plans, table, loaded);
   // What is stored first is not lost when a file cannot be written.
-  if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
+  // A stored pipeline cannot say that it is a part.
+  if (!o.db.empty() && !is_part()) store_pipeline(o.db, planner, plans, o.input, context);
   write_files(o, planner, plans, table, loaded);
   return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done
                                                             : ExitStatus::no_plan;

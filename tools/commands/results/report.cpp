@@ -1,9 +1,13 @@
 // rubato report: one page with the pictures of a run or an experiment.
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "common/error.hpp"
 #include "common/file.hpp"
 #include "explorer/report/run_report.hpp"
 #include "explorer/results/plan_choice.hpp"
@@ -14,6 +18,20 @@
 #include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
+
+namespace {
+
+// Pages are filled from texts of the database, some of them JSON.
+std::string page_of(const std::string& db, const std::function<std::string()>& make) {
+  try {
+    return make();
+  } catch (const nlohmann::json::exception& error) {
+    throw DataError(fmt::format("{}: a value is not what it must be: {}", db, error.what()),
+                    {.in = {}, .hint = "the database is damaged; restore a copy"});
+  }
+}
+
+}  // namespace
 
 Action setup_report(CommandLine& app) {
   struct Options {
@@ -38,13 +56,15 @@ Action setup_report(CommandLine& app) {
     const ResultStore store = read_results(o->db);
     if (!o->experiment.empty()) {
       const std::string id = experiment_id(store, o->experiment);
-      write_file(o->out, experiment_page(store, id));
+      write_file(o->out, page_of(o->db, [&] { return experiment_page(store, id); }));
       if (o->out != "-") tell("wrote {} (experiment {})\n", o->out, id);
       return ExitStatus::done;
     }
     const StoredRun run = find_stored_run(store, o->run);
-    write_file(o->out, run.captured ? captured_page(store, run.id, o->db)
-                                    : report_page(store, run.id, o->db));
+    write_file(o->out, page_of(o->db, [&] {
+                 return run.captured ? captured_page(store, run.id, o->db)
+                                     : report_page(store, run.id, o->db);
+               }));
     if (o->out != "-")
       tell("wrote {} ({} {})\n", o->out, run.captured ? "captured run" : "run", run.id);
     return ExitStatus::done;
