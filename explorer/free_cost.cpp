@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/numbers.hpp"
+#include "common/repeated_sum.hpp"
 #include "models/table/fill.hpp"
 
 namespace rubato {
@@ -35,31 +36,24 @@ class PlanCells {
   std::vector<double> time_s_, energy_j_;
 };
 
-// Calls visit(kernel, cost) for each launch of a plan, in order.
+// Calls visit(kernel, cost, count) for each launch of a plan and how often it comes, in order.
 template <class Visit>
 void for_each_launch(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
                      const Plan& plan, const Visit& visit) {
   const PlanCells cells(model, grid, plan);
   const std::vector<Site> launches = sites(trace, plan);
-  std::vector<Cost> cost_of_site;
-  for (std::size_t i = 0; i < launches.size(); ++i)
-    cost_of_site.push_back(cells.cost(launches[i].kernel, plan.clock_of_site[i]));
-  std::size_t first = 0;
-  for (const Segment& segment : plan.segments_of(trace)) {
-    const std::size_t last = first + segment.launches.size();
-    for (std::uint32_t repeat = 0; repeat < segment.repeat; ++repeat) {
-      for (std::size_t i = first; i < last; ++i) visit(index(launches[i].kernel), cost_of_site[i]);
-    }
-    first = last;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const auto& [kernel, segment, repeat] = launches[i];
+    visit(index(kernel), cells.cost(kernel, plan.clock_of_site[i]), repeat);
   }
 }
 
 struct CompensatedCost {
   CompensatedSum time_s, energy_j;
 
-  void add(const Cost& cost) {
-    time_s.add(cost.time_s);
-    energy_j.add(cost.energy_j);
+  void add(const Cost& cost, std::uint32_t count) {
+    add_times(time_s, cost.time_s, count);
+    add_times(energy_j, cost.energy_j, count);
   }
   [[nodiscard]] Cost value() const { return {time_s.value(), energy_j.value()}; }
 };
@@ -68,7 +62,9 @@ struct CompensatedCost {
 
 Cost free_cost(const Trace& trace, const GpuModel& model, const ClockGrid& grid, const Plan& plan) {
   CompensatedCost sum;
-  for_each_launch(trace, model, grid, plan, [&](std::size_t, const Cost& cost) { sum.add(cost); });
+  for_each_launch(
+      trace, model, grid, plan,
+      [&](std::size_t, const Cost& cost, std::uint32_t count) { sum.add(cost, count); });
   return sum.value();
 }
 
@@ -76,7 +72,9 @@ std::vector<Cost> free_costs(const Trace& trace, const GpuModel& model, const Cl
                              const Plan& plan) {
   std::vector<CompensatedCost> sums(trace.kernels.size());
   for_each_launch(trace, model, grid, plan,
-                  [&](std::size_t kernel, const Cost& cost) { sums[kernel].add(cost); });
+                  [&](std::size_t kernel, const Cost& cost, std::uint32_t count) {
+                    sums[kernel].add(cost, count);
+                  });
   std::vector<Cost> costs;
   for (const CompensatedCost& sum : sums) costs.push_back(sum.value());
   return costs;

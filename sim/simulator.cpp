@@ -6,6 +6,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/repeated_sum.hpp"
 #include "traces/graph/ordered_graph.hpp"
 
 namespace rubato {
@@ -19,11 +20,11 @@ struct Tally {
   std::uint64_t launches = 0;
   std::uint64_t power_limited = 0;
 
-  void add(const OperatingPoint& point) {
-    time_s.add(point.time_s);
-    energy_j.add(point.energy_j);
-    ++launches;
-    if (point.power_limited) ++power_limited;
+  void add(const OperatingPoint& point, std::uint64_t count = 1) {
+    add_times(time_s, point.time_s, count);
+    add_times(energy_j, point.energy_j, count);
+    launches += count;
+    if (point.power_limited) power_limited += count;
   }
   [[nodiscard]] Totals totals() const {
     return {.time_s = time_s.value(),
@@ -40,8 +41,53 @@ std::vector<Totals> totals_of(const std::vector<Tally>& tallies) {
   return list;
 }
 
+// Launches one after the other, repeats expanded, without a list of them.
+class LaunchCursor {
+ public:
+  explicit LaunchCursor(std::span<const Segment> segments) : segments_(segments) {}
+
+  [[nodiscard]] bool at_end() const { return segments_.empty(); }
+  [[nodiscard]] KernelId next() {
+    const Segment& segment = segments_.front();
+    const KernelId kernel = segment.launches[position_];
+    if (++position_ == segment.launches.size()) {
+      position_ = 0;
+      if (++repeat_ == segment.repeat) {
+        repeat_ = 0;
+        segments_ = segments_.subspan(1);
+      }
+    }
+    return kernel;
+  }
+
+ private:
+  std::span<const Segment> segments_;
+  std::size_t position_ = 0;
+  std::uint32_t repeat_ = 0;
+};
+
 bool same_launches(std::span<const Segment> a, std::span<const Segment> b) {
-  return launches(a) == launches(b);
+  LaunchCursor of_a(a), of_b(b);
+  while (!of_a.at_end() && !of_b.at_end()) {
+    if (of_a.next() != of_b.next()) return false;
+  }
+  return of_a.at_end() && of_b.at_end();
+}
+
+// Changes of clock in steady state: from the last launch to the first one, too.
+std::uint64_t clock_changes(const Trace& trace, const Plan& plan) {
+  std::uint64_t changes = 0;
+  std::size_t first = 0;
+  const std::vector<ClockId>& clocks = plan.clock_of_site;
+  for (const Segment& segment : plan.segments_of(trace)) {
+    const std::size_t last = first + segment.launches.size() - 1;
+    for (std::size_t i = first; i < last; ++i)
+      changes += clocks[i] == clocks[i + 1] ? 0U : segment.repeat;
+    changes += clocks[last] == clocks[first] ? 0U : segment.repeat - 1;
+    changes += clocks[last] == clocks[last + 1 < clocks.size() ? last + 1 : 0] ? 0U : 1U;
+    first = last + 1;
+  }
+  return changes;
 }
 
 void check_plan(const Trace& trace, const ClockGrid& grid, const Plan& plan) {
@@ -76,16 +122,19 @@ void add_power(SimResult& result, double power_w) noexcept {
 // Time and energy of launches: given, or from the model, each evaluated once.
 class TraceSimulator::Cells final : public LaunchCells {
  public:
-  Cells(const ExecutionGraph& graph, const GpuModel& model, const ClockGrid& grid,
-        std::span<const OperatingPoint> cells)
-      : graph_(graph), model_(model), grid_(grid), given_(cells), found_(grid.size()) {}
+  Cells(const GpuModel& model, const ClockGrid& grid, std::span<const OperatingPoint> cells)
+      : model_(model), grid_(grid), given_(cells), found_(grid.size()) {}
+
+  void use_graph(const ExecutionGraph& graph) { graph_ = &graph; }
 
   [[nodiscard]] std::size_t clocks() const override { return grid_.size(); }
   [[nodiscard]] OperatingPoint at(std::size_t activity, ClockId clock) const override {
-    const KernelId kernel = graph_.activities()[activity].kernel;
+    return of(graph_->activities()[activity].kernel, clock);
+  }
+  [[nodiscard]] OperatingPoint of(KernelId kernel, ClockId clock) const {
     if (!given_.empty()) return given_[index(kernel) * grid_.size() + index(clock)];
     std::vector<OperatingPoint>& found = found_[index(clock)];
-    if (found.empty()) found.resize(graph_.kernels().size());
+    if (found.empty()) found.resize(model_.kernels());
     OperatingPoint& cell = found[index(kernel)];
     if (cell.time_s == 0.0) cell = model_.evaluate(kernel, grid_[clock]);
     return cell;
@@ -99,27 +148,39 @@ class TraceSimulator::Cells final : public LaunchCells {
   }
 
  private:
-  const ExecutionGraph& graph_;
+  const ExecutionGraph* graph_ = nullptr;
   const GpuModel& model_;
   const ClockGrid& grid_;
   std::span<const OperatingPoint> given_;                   // shape [kernels x clocks], or none
   mutable std::vector<std::vector<OperatingPoint>> found_;  // shape [clocks][kernels or none]
 };
 
+struct TraceSimulator::Unfolded {
+  Unfolded(const Trace& trace, Cells& cells) : graph(graph_of(trace)), simulator(graph, cells) {
+    cells.use_graph(graph);
+  }
+
+  ExecutionGraph graph;
+  GraphSimulator simulator;
+};
+
 TraceSimulator::TraceSimulator(const Trace& trace, const GpuModel& model, const ClockGrid& grid,
                                std::span<const OperatingPoint> cells)
-    : trace_(trace),
-      grid_(grid),
-      graph_(graph_of(trace)),
-      cells_(std::make_unique<const Cells>(graph_, model, grid, cells)),
-      simulator_(graph_, *cells_) {}
+    : trace_(trace), grid_(grid), cells_(std::make_unique<Cells>(model, grid, cells)) {}
 
 TraceSimulator::~TraceSimulator() = default;
+
+TraceSimulator::Unfolded& TraceSimulator::unfolded() {
+  if (!unfolded_) unfolded_ = std::make_unique<Unfolded>(trace_, *cells_);
+  return *unfolded_;
+}
+
+const ExecutionGraph& TraceSimulator::graph() { return unfolded().graph; }
 
 GraphRun TraceSimulator::replay(const Plan& plan, const GraphRunOptions& options) {
   check_plan(trace_, grid_, plan);
   GraphPlan of_launches;
-  of_launches.clock_of_activity.reserve(graph_.size());
+  of_launches.clock_of_activity.reserve(graph().size());
   of_launches.clock_of_activity.emplace_back();  // the origin's
   auto first = plan.clock_of_site.begin();
   for (const Segment& segment : plan.segments_of(trace_)) {
@@ -128,16 +189,39 @@ GraphRun TraceSimulator::replay(const Plan& plan, const GraphRunOptions& options
       of_launches.clock_of_activity.insert(of_launches.clock_of_activity.end(), first, last);
     first = last;
   }
-  return simulator_.run(of_launches, options);
+  return unfolded().simulator.run(of_launches, options);
+}
+
+SimResult TraceSimulator::counted(const Plan& plan, std::uint64_t changes) const {
+  Tally total;
+  std::vector<Tally> by_pass(all_names<Pass>().size()), by_kernel(trace_.kernels.size());
+  const std::vector<Site> launches = sites(trace_, plan);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const auto& [kernel, segment, repeat] = launches[i];
+    const OperatingPoint point = cells_->of(kernel, plan.clock_of_site[i]);
+    total.add(point, repeat);
+    by_pass[static_cast<std::size_t>(trace_.kernels[index(kernel)].pass)].add(point, repeat);
+    by_kernel[index(kernel)].add(point, repeat);
+  }
+  SimResult result{.total = total.totals(),
+                   .switching = {},
+                   .by_pass = totals_of(by_pass),
+                   .by_kernel = totals_of(by_kernel)};
+  result.total.clock_switches = result.switching.clock_switches = changes;
+  return result;
 }
 
 SimResult TraceSimulator::totals(const Plan& plan, const SwitchModel& switching) {
+  check_plan(trace_, grid_, plan);
+  validate(switching);
+  const std::uint64_t changes = clock_changes(trace_, plan);
+  if (changes == 0 || switching.is_free()) return counted(plan, changes);
   GraphRun run = replay(plan, {.switching = switching});
   Tally total, stalls;
   std::vector<Tally> by_pass(all_names<Pass>().size()), by_kernel(trace_.kernels.size());
   for (std::size_t i = 1; i < run.launches.size(); ++i) {
     const OperatingPoint& point = run.launches[i].point;
-    const Activity& launch = graph_.activities()[i];
+    const Activity& launch = graph().activities()[i];
     total.add(point);
     by_pass[static_cast<std::size_t>(launch.pass)].add(point);
     by_kernel[index(launch.kernel)].add(point);
@@ -155,7 +239,7 @@ SimResult TraceSimulator::totals(const Plan& plan, const SwitchModel& switching)
   result.total.clock_switches = run.changes.size();
   result.total.time_s += result.switching.time_s;
   result.total.energy_j += result.switching.energy_j;
-  simulator_.take_back(std::move(run));
+  unfolded().simulator.take_back(std::move(run));
   return result;
 }
 

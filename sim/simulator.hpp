@@ -52,8 +52,9 @@ class TraceSimulator {
                  std::span<const OperatingPoint> cells = {});
   ~TraceSimulator();
 
-  /// The launches of the trace, repeats expanded: the k-th is activity k + 1.
-  [[nodiscard]] const ExecutionGraph& graph() const noexcept { return graph_; }
+  /// The launches of the trace, repeats expanded: the k-th is activity k + 1. Made when it is first
+  /// needed. @throws DataError if there are too many, see launches()
+  [[nodiscard]] const ExecutionGraph& graph();
 
   /// One iteration, event by event, in steady state: iterations like it came before. The plan is
   /// known ahead, so a change is requested early enough to take effect where it is wanted. If an
@@ -63,17 +64,22 @@ class TraceSimulator {
   /// @throws DataError if the plan does not fit trace and grid, UsageError as validate
   [[nodiscard]] GraphRun replay(const Plan& plan, const GraphRunOptions& options);
 
-  /// Totals of replay(). @throws what replay throws
+  /// Totals of replay(). Where changes of clock are free, or there are none, launches are counted
+  /// and not replayed: a segment takes as long whether it repeats once or a million times.
+  /// @throws what replay throws
   [[nodiscard]] SimResult totals(const Plan& plan, const SwitchModel& switching = {});
 
  private:
   class Cells;
+  struct Unfolded;
+
+  Unfolded& unfolded();
+  [[nodiscard]] SimResult counted(const Plan& plan, std::uint64_t changes) const;
 
   const Trace& trace_;
   const ClockGrid& grid_;
-  ExecutionGraph graph_;
-  std::unique_ptr<const Cells> cells_;
-  GraphSimulator simulator_;
+  std::unique_ptr<Cells> cells_;
+  std::unique_ptr<Unfolded> unfolded_;  // none as long as launches are only counted
 };
 
 /// The same of one plan. @throws what TraceSimulator::replay throws

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "traces/launch_limit.hpp"
 
 namespace rubato {
 
@@ -115,7 +116,26 @@ std::vector<Site> sites(std::span<const Segment> segments) {
 
 std::vector<Site> sites(const Trace& trace) { return sites(trace.segments); }
 
+std::uint64_t count_launches(std::span<const Segment> segments) {
+  std::uint64_t count = 0;
+  for (const Segment& segment : segments)
+    count += std::uint64_t{segment.repeat} * segment.launches.size();
+  return count;
+}
+
+void refuse_to_list_too_many(std::span<const Segment> segments) {
+  const std::uint64_t count = count_launches(segments);
+  if (count <= most_listed_launches) return;
+  throw DataError(
+      fmt::format("{} launches in one iteration; at most {} can be replayed one by one", count,
+                  most_listed_launches),
+      {.in = {},
+       .hint = "let segments repeat less often; 'rubato trace show', and plans whose changes of "
+               "clock are not replayed ('rubato explore --granularity iteration'), take any"});
+}
+
 std::vector<KernelId> launches(std::span<const Segment> segments) {
+  refuse_to_list_too_many(segments);
   std::vector<KernelId> list;
   for (const Segment& segment : segments) {
     for (std::uint32_t r = 0; r < segment.repeat; ++r)

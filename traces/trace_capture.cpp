@@ -9,26 +9,12 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "traces/launch_limit.hpp"
 
 namespace rubato {
 
-namespace {
-
-// Segments are repeated by a number: a small file may stand for any number of launches.
-void check_size(const Trace& trace) {
-  constexpr std::uint64_t most = 20'000'000;
-  std::uint64_t launches = 0;
-  for (const Segment& segment : trace.segments)
-    launches += std::uint64_t{segment.repeat} * segment.launches.size();
-  if (launches > most)
-    throw DataError(fmt::format("{}: {} launches; a capture of at most {} can be made of it",
-                                trace.name, launches, most));
-}
-
-}  // namespace
-
 Capture as_capture(const Trace& trace, MissingTimes missing) {
-  check_size(trace);
+  refuse_to_list_too_many(trace.segments);
   const auto untimed = std::ranges::find_if(
       trace.kernels, [](const Kernel& kernel) { return !kernel.measured_time_s; });
   const bool timed = untimed == trace.kernels.end();

@@ -87,5 +87,31 @@ TEST(File, WritesWholeOrNotAtAll) {
   expect_error<IoError>([&] { (void)read_file(folder / "a.txt", 2); }, "larger than 2 bytes");
 }
 
+TEST(File, PartsHaveANameOfTheirOwn) {
+  EXPECT_EQ(partial_path("x.csv"), "x.partial.csv");
+  EXPECT_EQ(partial_path("a.b/c"), "a.b/c.partial");
+}
+
+TEST(File, TemporaryFilesAreNewAndGoAway) {
+  const TemporaryFolder folder;
+  write_file(folder / "target", "old");
+  std::filesystem::permissions(folder / "target", std::filesystem::perms(0640));
+  std::filesystem::path first;
+  {
+    TemporaryFile one(folder / "target"), two(folder / "target");
+    first = one.path();
+    EXPECT_NE(first, two.path());
+    EXPECT_EQ(first.parent_path(), folder.path());
+    two.write("new");
+    two.become(folder / "target");
+  }
+  EXPECT_FALSE(std::filesystem::exists(first));
+  EXPECT_EQ(read_file(folder / "target"), "new");
+  EXPECT_EQ(std::filesystem::status(folder / "target").permissions(), std::filesystem::perms(0640));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()),
+                          std::filesystem::directory_iterator()),
+            1);
+}
+
 }  // namespace
 }  // namespace rubato

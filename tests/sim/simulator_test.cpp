@@ -54,6 +54,51 @@ RC_GTEST_PROP(Simulator, TotalsAreTheSumOverLaunches, ()) {
   RC_ASSERT(std::abs(by_kernel_j / energy_j - 1.0) < 1e-12);
 }
 
+// Launches that are counted are those that a replay goes through one by one.
+RC_GTEST_PROP(Simulator, CountsWhatAReplayGoesThrough, ()) {
+  const auto& [trace, model, grid] = setting();
+  const Plan plan = arbitrary_plan();
+  TraceSimulator simulator(trace, model, grid);
+  const GraphRun replayed = simulator.replay(plan, {});
+  const SimResult result = simulator.totals(plan);
+  RC_ASSERT(result.total.clock_switches == replayed.changes.size());
+  RC_ASSERT(result.total.launches == replayed.launches.size() - 1);
+  std::vector<double> kernel_j(trace.kernels.size(), 0.0);
+  std::uint64_t power_limited = 0;
+  for (std::size_t i = 1; i < replayed.launches.size(); ++i) {
+    const OperatingPoint& point = replayed.launches[i].point;
+    kernel_j[index(simulator.graph().activities()[i].kernel)] += point.energy_j;
+    power_limited += point.power_limited ? 1U : 0U;
+  }
+  for (std::size_t k = 0; k < kernel_j.size(); ++k)
+    RC_ASSERT(std::abs(result.by_kernel[k].energy_j / kernel_j[k] - 1.0) < 1e-12);
+  RC_ASSERT(std::abs(result.total.time_s / replayed.span_s - 1.0) < 1e-12);
+  RC_ASSERT(result.total.power_limited_launches == power_limited);
+}
+
+// As often as a number can say: nothing that takes memory or time for each launch could do it.
+TEST(Simulator, CountsRepeatsInsteadOfListingThem) {
+  auto [trace, model, grid] = setting();
+  const Plan plan = uniform_plan(trace, grid.default_clock());
+  const SimResult once = simulate(trace, model, grid, plan);
+  for (Segment& segment : trace.segments) segment.repeat *= 100'000'000U;
+  const SimResult often =
+      simulate(trace, model, grid, plan, {.core = {.stall_s = 1e-3}, .mem = {}});
+  EXPECT_EQ(often.total.launches, 89'700'000'000U);
+  EXPECT_NEAR(often.total.energy_j / once.total.energy_j, 1e8, 1e-4);
+  EXPECT_NEAR(often.total.time_s / once.total.time_s, 1e8, 1e-4);
+  Plan two_clocks = plan;
+  two_clocks.clock_of_site[2] = *grid.find("5001/1470");
+  EXPECT_EQ(simulate(trace, model, grid, two_clocks).total.clock_switches, 4'800'000'000U);
+  // What must go through them one by one says so at once.
+  expect_error<DataError>(
+      [&] {
+        (void)simulate(trace, model, grid, two_clocks, {.core = {.stall_s = 1e-3}, .mem = {}});
+      },
+      "89700000000 launches in one iteration; at most 5000000 can be replayed one by one",
+      "rubato explore --granularity iteration");
+}
+
 TEST(Simulator, CountsAndChargesSwitches) {
   const auto& [trace, model, grid] = setting();
   Plan plan = uniform_plan(trace, grid.default_clock());
