@@ -187,7 +187,7 @@ def simulated_gpu(folder):
     (folder / "root" / "sudo").chmod(0o755)
     with ALONE:  # it also sets variables of this process
         machine = Machine(LIBRARY, folder)
-        return {"RUBATO_NVML": machine.library_path, "RUBATO_SIM_STATE": machine.state}
+        return machine.environment()
 
 
 ALONE = threading.Lock()

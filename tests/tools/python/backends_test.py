@@ -22,8 +22,8 @@ class Binding(OnMachine):
         self.assertEqual(nvml.nvmlDeviceGetCount(), 2)
         handle = nvml.nvmlDeviceGetHandleByIndex(1)
         self.assertEqual(nvml.nvmlDeviceGetName(handle), "NVIDIA A100-SXM4-80GB")
-        self.assertEqual(nvml.nvmlDeviceGetUUID(handle), "GPU-sim-1")
-        self.assertEqual(nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID("GPU-sim-1")), 1)
+        self.assertEqual(nvml.nvmlDeviceGetUUID(handle), machine.uuids[1])
+        self.assertEqual(nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID(machine.uuids[1])), 1)
         self.assertEqual(nvml.nvmlDeviceGetSupportedMemoryClocks(handle), [1593])
         self.assertEqual(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, 1593), [510, 705, 900, 1110, 1305, 1410])
         self.assertEqual(nvml.nvmlDeviceGetMigMode(handle), (0, 0))
@@ -86,16 +86,17 @@ class Latency(OnMachine):
         self.assertTrue(until(lambda: machine.read()["core_asked"] == 0))
 
     def test_the_load_is_on_the_gpu_that_is_measured(self):
-        self.machine(gpus=2)
+        machine = self.machine(gpus=2)
+        names = [uuid.removeprefix("GPU-") for uuid in machine.uuids]
         gpus = [NvmlBackend().gpu(index) for index in (0, 1)]
 
         def torch(*uuids):
             properties = [types.SimpleNamespace(uuid=uuid) if uuid else types.SimpleNamespace() for uuid in uuids]
             return types.SimpleNamespace(cuda=types.SimpleNamespace(device_count=lambda: len(uuids), get_device_properties=properties.__getitem__))
 
-        self.assertEqual([latency.cuda_device(torch("sim-1", "sim-0"), gpu) for gpu in gpus], [1, 0])  # CUDA's order is another
-        for one in (torch("sim-0"), torch(None), torch(None, None)):
-            with self.assertRaisesRegex(UsageError, "GPU-sim-1 is none of PyTorch's"):
+        self.assertEqual([latency.cuda_device(torch(*names[::-1]), gpu) for gpu in gpus], [1, 0])  # CUDA's order is another
+        for one in (torch(names[0]), torch(None), torch(None, None)):
+            with self.assertRaisesRegex(UsageError, f"{machine.uuids[1]} is none of PyTorch's"):
                 latency.cuda_device(one, gpus[1])
         self.machine()
         self.assertEqual(latency.cuda_device(torch(None), NvmlBackend().gpu(0)), 0)  # there is but one

@@ -10,6 +10,7 @@ from parts import OnMachine, TWO_PASSES, document, plan, run_tests, until
 
 import rubato
 from rubato import held_clocks
+from rubato.hardware import nvml
 from rubato.hardware.backends import NvmlBackend, release
 from rubato.errors import DataError, IoError, UsageError
 from rubato.hardware.guard import Guard
@@ -194,7 +195,7 @@ class Failures(OnMachine):
         self.assertEqual(Event.queries, 1)
 
     def test_no_driver(self):
-        with mock.patch.dict(os.environ, {"RUBATO_NVML": "no-such-library.so"}):
+        with mock.patch.object(nvml, "LIBRARY", "no-such-library.so"):
             self.refused("NVML is not there")
 
 

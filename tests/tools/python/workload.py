@@ -6,6 +6,8 @@ import json
 import time
 
 import rubato
+from rubato.hardware.backends import NvmlBackend
+from rubato.hardware.hold import Hold
 from rubato.hardware.nvml import Nvml
 
 FORWARD = ("02_gemm_qkv", "05_softmax", "11_gelu")
@@ -60,6 +62,9 @@ class SweptWorld:
         self.machine = machine
         self.nvml, self.clock, self.sleep = Nvml, machine.lib.sim_now, machine.lib.sim_sleep
         self.out, self.log = io.StringIO(), io.StringIO()
+
+    def hold(self, index, guard=True):
+        return Hold(NvmlBackend(applications=True), [index], guard)
 
     def runner(self, _):
         return self

@@ -151,14 +151,14 @@ class Restarts(OnMachine):
             applier.mark("forward")
             self.assertTrue(until(lambda: self.simulated.read(1)["core_asked"] == 900))
             self.daemon.process.send_signal(signal.SIGSTOP)
-            guard = applier._guard._process
+            guards = [guard.process for guard in applier._hold._guard._guards]
             with mock.patch.object(backends._UnixConnection, "request", counted):
                 report = applier.close()
         self.assertEqual(len(asked), 1, asked)  # neither again, nor for memory, nor for the other GPU
         self.assertIn("timed out", report.errors[0])
         self.daemon.process.send_signal(signal.SIGCONT)
         self.assertTrue(until(lambda: [self.simulated.read(gpu)["core_asked"] for gpu in (0, 1)] == [0, 0]))
-        self.assertTrue(until(lambda: guard.poll() is not None))
+        self.assertTrue(until(lambda: all(guard.poll() is not None for guard in guards)))
 
     def test_trainer_and_zeusd_killed_in_either_order(self):
         trainer_text = textwrap.dedent("""

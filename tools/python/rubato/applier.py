@@ -19,8 +19,8 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 from rubato.hardware import backends
 from rubato.applier_report import ApplierReport
 from rubato.devices import check_gpu, local_gpu, rank_of
-from rubato.errors import Unreachable, UsageError
-from rubato.hardware.guard import Guard
+from rubato.errors import IoError, Unreachable, UsageError
+from rubato.hardware.hold import Hold
 from rubato.held_clocks import HeldClocks
 from rubato.hooks import NoEvent
 from rubato.plan_file import Clock, Plan, PlanFile, load_plan
@@ -44,7 +44,7 @@ class Applier:
     granularity  'auto': the finest that the latency allows, else the one named
     latency_s    request to effect of the core clock; default: the plan's, which is its GPU spec's
     event        makes an event that has a query(): marks count when the GPU gets there, not the host. See rubato.hooks
-    guard        a process that gives clocks back after kill -9
+    guard        processes that give clocks back after kill -9
     strict       raise where the plan cannot be applied; default: log, count, and let training run at the driver's clocks
     any_gpu      also on another GPU than the plan's
     shared_gpu   also while another process computes on the GPU
@@ -69,7 +69,7 @@ class Applier:
         self._due: list[tuple[float, Clock, bool]] = []  # at, clock, ahead of its pass
         self._queue: "queue.SimpleQueue[Optional[tuple[str, float, Any]]]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
-        self._guard: Optional[Guard] = None
+        self._hold: Optional[Hold] = None
         self._score: Optional[Score] = None
         self.gpus: list[int] = list(gpus or ())
         self.rank = rank or 0
@@ -82,6 +82,7 @@ class Applier:
             self._start(opened, guard, any_gpu, shared_gpu)
         except Exception as error:  # training goes on whatever is wrong
             self._give_up(error)
+            self.close()
             if strict:
                 raise
 
@@ -120,9 +121,9 @@ class Applier:
             self._thread.join()
             self._thread = None
         given_back = self._release()
-        if self._guard is not None:
-            self._guard.close(given_back)
-            self._guard = None
+        if self._hold is not None:
+            self._hold.close(given_back)
+            self._hold = None
         atexit.unregister(self.close)
         return self._report
 
@@ -151,8 +152,7 @@ class Applier:
             check_gpu(opened, gpu, self.plan_file, any_gpu, shared_gpu)
         self._held = HeldClocks(opened, self.gpus, self._report.latency_s)
         self._choose(self.plan_file.plans)
-        if guard and opened.name in ("nvml", "zeusd"):
-            self._guard = Guard(opened, self.gpus)
+        self._hold = Hold(opened, self.gpus, guard, lost=lambda error: self._command(f"unguarded {error}"))
         atexit.register(self.close)
         self._apply_first()
         self._thread = threading.Thread(target=self._run, name="rubato-applier", daemon=True)
@@ -279,6 +279,8 @@ class Applier:
                 self._release()
         elif command == "resume":
             self._paused = False
+        elif command.startswith("unguarded"):
+            raise IoError(command.partition(" ")[2])
         elif self._score is not None:
             slack_frac = float(command.split()[1]) + self.plan_file.chosen.slack_frac
             slower = [plan for plan in self.plan_file.slower if plan.slack_frac <= slack_frac + 1e-12]

@@ -236,6 +236,20 @@ class FakeTorch:
             self.captured += 1
 
 
+class FakeHold:
+    """What rubato.hardware.hold.Hold is to a sweep; `lost` is raised where the guards are gone."""
+
+    def __init__(self):
+        self.lost, self.given_back = None, None
+
+    def check(self):
+        if self.lost:
+            raise self.lost
+
+    def close(self, given_back):
+        self.given_back = given_back
+
+
 class FakeWorld:
     """Stands in for rubato.capture.cli.World."""
 
@@ -245,9 +259,13 @@ class FakeWorld:
         self.fake_torch = torch
         self.clock, self.sleep = self.fake.clock, self.fake.sleep
         self.out, self.log = io.StringIO(), io.StringIO()
+        self.fake_hold = FakeHold()
 
     def nvml(self):
         return self.fake
+
+    def hold(self, index, guard=True):
+        return self.fake_hold
 
     def torch(self, _):
         return self.fake_torch

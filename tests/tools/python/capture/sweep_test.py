@@ -122,8 +122,9 @@ class Refusals(Scratch):
 
     def test_entry_script_without_a_driver(self):
         script = TOOLS / "capture" / "capture"
+        (self.csv.parent / "libnvidia-ml.so.1").write_bytes(b"no library")
         done = subprocess.run([sys.executable, "-B", script, "sweep", "-o", self.csv], capture_output=True, text=True,
-                              env={**os.environ, "RUBATO_NVML": "no-such-library.so"})
+                              env={**os.environ, "LD_LIBRARY_PATH": str(self.csv.parent)})
         self.assertEqual(done.returncode, 4)
         self.assertIn("hint: is the NVIDIA driver installed?", done.stderr)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gzip
 import json
@@ -13,6 +14,9 @@ sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve()
 ROOT = HERE.parents[4]
 sys.path[:0] = [str(ROOT / "tools" / "python")]
+
+from rubato.hardware import nvml  # noqa: E402
+from rubato.hardware.lock import lock_path  # noqa: E402
 
 A100 = "NVIDIA A100-SXM4-80GB"
 CORE_MHZ = (510, 705, 900, 1110, 1305, 1410)
@@ -37,7 +41,10 @@ class Machine:
         kernels = kernels or simple_kernels()
         self.library_path, self.state = str(library), str(Path(folder) / f"machine{Machine.made}.state")
         Machine.made += 1
-        os.environ["RUBATO_NVML"], os.environ["RUBATO_SIM_STATE"] = self.library_path, self.state
+        nvml.LIBRARY = self.library_path  # of this process; those it starts find it by its folder
+        os.environ.update(self.environment())
+        self.uuids = [f"GPU-sim-{os.getpid()}-{Machine.made}-{gpu}" for gpu in range(gpus)]  # locks are the real machine's
+        atexit.register(self.remove_locks)
         lib = self.lib = ctypes.CDLL(self.library_path)
         for function, result, *kinds in (
                 ("sim_clock", None, ctypes.c_int, ctypes.c_int, ctypes.c_double), ("sim_kernel", ctypes.c_int, ctypes.c_char_p),
@@ -61,10 +68,19 @@ class Machine:
                 lib.sim_cell(number, clock, *cells[pair])
         self.names = list(kernels)
         for gpu in range(gpus):
-            lib.sim_gpu(name.encode(), f"GPU-sim-{gpu}".encode(), max(clocks)[0], max(core for mem, core in clocks if mem == max(clocks)[0]),
+            lib.sim_gpu(name.encode(), self.uuids[gpu].encode(), max(clocks)[0], max(core for mem, core in clocks if mem == max(clocks)[0]),
                         core_latency_s, mem_latency_s, jitter_s, call_s, counter_step_s)
 
     made = 0
+
+    def environment(self):
+        """Of a process that is to see this machine."""
+        folders = [str(Path(self.library_path).absolute().parent), os.environ.get("LD_LIBRARY_PATH", "")]
+        return {"LD_LIBRARY_PATH": ":".join(filter(None, dict.fromkeys(":".join(folders).split(":")))), "RUBATO_SIM_STATE": self.state}
+
+    def remove_locks(self):
+        for uuid in self.uuids:
+            lock_path(uuid).unlink(missing_ok=True)
 
     def launch(self, kernel, gpu=0):
         return self.lib.sim_launch(gpu, self.numbers[kernel])

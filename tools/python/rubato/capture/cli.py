@@ -11,9 +11,11 @@ from typing import Any, Callable, Optional, Sequence, TextIO, TypeVar
 
 from rubato.capture import plan, stages, sweep, trace
 from rubato.errors import RubatoError, IoError, Terminated, UsageError
+from rubato.hardware.backends import NvmlBackend
 from rubato.hardware.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
 from rubato.capture.kernels import Kernel, Shape, choose, gpt_kernels
 from rubato.capture.runner import TorchRunner, load_torch
+from rubato.hardware.hold import Hold
 from rubato.hardware.nvml import Nvml
 
 Number = TypeVar("Number", int, float)
@@ -170,7 +172,7 @@ def measure(options: argparse.Namespace, world: World, kernels: Sequence[Kernel]
     others = [pid for pid in gpu.processes() if pid != os.getpid()]
     if others and not options.shared_gpu:
         raise IoError(f"{gpu.name}: process {others[0]} computes on it", "end it, or measure with --shared-gpu")
-    with signals_raise(), Clocks(gpu, world.log) as clocks:
+    with signals_raise(), Clocks(gpu, world.log, world.hold(options.gpu)) as clocks:
         clocks.set(pairs[0].core_mhz, pairs[0].mem_mhz)  # refuses before anything is written
         runner = world.runner(gpu)
         file = sweep.SweepFile(output, gpu.name, options.resume)
@@ -235,7 +237,8 @@ def run_kernels(options: argparse.Namespace, world: World) -> int:
 
 def run_restore(options: argparse.Namespace, world: World) -> int:
     """Status 4: clocks may still be set."""
-    with signals_raise(), Clocks(open_gpu(options, world.nvml), world.log) as clocks:
+    gpu = open_gpu(options, world.nvml)
+    with signals_raise(), Clocks(gpu, world.log, world.hold(options.gpu, guard=False)) as clocks:
         clocks.set(AUTO, AUTO)
     return 4 if clocks.touched else 0
 
@@ -251,6 +254,10 @@ class World:
         self.sleep: Callable[[float], object] = time.sleep
         self.out: TextIO = sys.stdout
         self.log: TextIO = sys.stderr
+
+    def hold(self, index: int, guard: bool = True) -> Any:
+        """The GPU for this process alone, a rubato.hardware.hold.Hold. Raises IoError where another process sets its clocks."""
+        return Hold(NvmlBackend(applications=True), [index], guard)
 
     def torch(self, gpu: Gpu) -> Any:
         """The module torch, which sees this GPU only. Raises IoError."""

@@ -6,6 +6,7 @@ zeusd does not answer, which may pass.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -31,6 +32,7 @@ class Backend(Protocol):
     name: str
 
     def gpu_name(self, index: int) -> Optional[str]: ...
+    def lock_name(self, index: int) -> Optional[str]: ...
     def set_core(self, index: int, mhz: Mhz) -> None: ...
     def set_mem(self, index: int, mhz: Mhz) -> None: ...
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]: ...
@@ -38,12 +40,13 @@ class Backend(Protocol):
 
 
 class NvmlBackend:
-    """Locked clocks through NVML. Raises IoError where there is no driver."""
+    """Locked clocks through NVML. `applications`: application clocks are given back too. Raises IoError where there is no driver."""
 
     name = "nvml"
 
-    def __init__(self) -> None:
+    def __init__(self, applications: bool = False) -> None:
         self.nvml = load_nvml()
+        self.applications = applications
         self._gpus: dict[int, Gpu] = {}
 
     def gpu(self, index: int) -> Gpu:
@@ -53,6 +56,10 @@ class NvmlBackend:
 
     def gpu_name(self, index: int) -> Optional[str]:
         return self.gpu(index).name
+
+    def lock_name(self, index: int) -> Optional[str]:
+        """What the lock of a GPU is called: its UUID. None: clocks are not really set, and need none."""
+        return self.gpu(index).uuid
 
     def _call(self, index: int, function: str, *arguments: Any) -> None:
         gpu = self.gpu(index)
@@ -67,6 +74,9 @@ class NvmlBackend:
 
     def set_core(self, index: int, mhz: Mhz) -> None:
         if mhz is None:
+            if self.applications:
+                with contextlib.suppress(NVMLError):  # few GPUs have both
+                    self.nvml.nvmlDeviceResetApplicationsClocks(self.gpu(index).handle)
             self._call(index, "nvmlDeviceResetGpuLockedClocks")
         else:
             self._call(index, "nvmlDeviceSetGpuLockedClocks", mhz, mhz)
@@ -108,6 +118,7 @@ class ZeusdBackend:
         self.environment = {ZEUSD_VARIABLE: self.path, **({TOKEN_VARIABLE: self.token} if self.token else {})}
         discovered = self._request("GET", "/discover")
         self._names = {int(gpu["id"]): gpu.get("name") for gpu in discovered.get("gpus", [])}
+        self._places = {int(gpu["id"]): gpu.get("pci_address") for gpu in discovered.get("gpus", [])}
         try:
             self.reader: Optional[NvmlBackend] = NvmlBackend()
         except IoError:
@@ -155,6 +166,9 @@ class ZeusdBackend:
     def gpu_name(self, index: int) -> Optional[str]:
         return self._names.get(index)
 
+    def lock_name(self, index: int) -> Optional[str]:
+        return self.reader.lock_name(index) if self.reader else self._places.get(index) or str(index)
+
     def _set(self, kind: str, index: int, mhz: Mhz) -> None:
         if mhz is None:
             self._request("POST", f"/gpu/reset_{kind}_locked_clocks", gpu_ids=index, block="true")
@@ -184,6 +198,9 @@ class DryBackend:
         self.requests: list[tuple[int, str, Mhz]] = []
 
     def gpu_name(self, index: int) -> Optional[str]:
+        return None
+
+    def lock_name(self, index: int) -> Optional[str]:
         return None
 
     def set_core(self, index: int, mhz: Mhz) -> None:

@@ -123,12 +123,13 @@ class Clocks:
     """Sets clocks within a `with`; leaving it in any way gives both back to the driver.
 
     Locked clocks where the GPU has them, else application clocks. NVML cannot tell which
-    clocks were locked before, so a lock set by somebody else is lifted too.
+    clocks were locked before, so a lock set by somebody else is lifted too. `hold` (rubato.hardware.hold) is let go at the end.
     """
 
-    def __init__(self, gpu: Gpu, log: TextIO = sys.stderr):
+    def __init__(self, gpu: Gpu, log: TextIO = sys.stderr, hold: Any = None):
         self.gpu = gpu
         self.log = log
+        self.hold = hold
         self.touched = False
 
     def __enter__(self) -> Clocks:
@@ -142,10 +143,14 @@ class Clocks:
         finally:
             if self.touched:  # a signal came just before signals were held, or a first try failed
                 self.restore()
+            if self.hold is not None:
+                self.hold.close(not self.touched)
 
     def set(self, core_mhz: Request, mem_mhz: Request) -> None:
-        """Each a clock in MHz or AUTO. Raises IoError without the rights, or where clocks are fixed."""
+        """Each a clock in MHz or AUTO. Raises IoError without the rights, where clocks are fixed, or nobody would give them back any more."""
         nvml, handle = self.gpu.nvml, self.gpu.handle
+        if self.hold is not None:
+            self.hold.check()
         self.touched = True
         try:
             try:

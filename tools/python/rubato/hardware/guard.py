@@ -1,61 +1,185 @@
-"""A small process that gives clocks back when the one it watches is gone, however that ended: `kill -9` too.
+"""Small processes that give clocks back when the one they watch is gone, however that ended: `kill -9` too.
 
-It is started as a script, so that nothing of the trainer is imported again. It holds no clock and touches none while the
-trainer lives. It waits on a pidfd of the trainer, not on the end of a pipe, which forked data loaders would keep open.
+They are started as a script, so that nothing of the trainer is imported again. They hold no clock and touch none while the
+trainer lives. They wait on a pidfd of the trainer, not on the end of a pipe, which forked data loaders would keep open. There are
+two, so that whoever kills one and then the trainer finds the other; the trainer replaces a dead one at once.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
+
+if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from rubato.errors import IoError, RubatoError, Unreachable
+from rubato.hardware.backends import NvmlBackend, open_backend, release
+from rubato.hardware.lock import clear
 
 READY, DONE, LEFT = b"ready\n", b"done\n", b"left\n"
+COUNT = 2  #: guards of a process
 START_S = 20.0  #: most a guard may take to be ready
+MISSING_S = 1.0  #: between tries to start a missing one
 AGAIN_S = 0.25  #: until clocks are reset a second time: a request may have been on its way when the trainer was killed
 POLL_S = 0.05  #: between looks, where the kernel has no pidfd
 PATIENCE_S = 600.0  #: how long zeusd may be gone until the guard gives up
 RETRY_S = 0.5  #: between tries to reach it
 
+_log = logging.getLogger("rubato")
+
 
 class Guard:
-    """Watches this process until close(), and opens the same kind of backend. Raises IoError from the constructor where it cannot start."""
+    """Watches this process until close() with COUNT processes, each on a backend of the same kind; a dead one is replaced at once.
 
-    def __init__(self, backend: Any, indices: Sequence[int]):
-        from rubato.errors import IoError
+    `locks` are descriptors of the GPUs' locks, which the guards share: nobody else sets clocks until they are given back. `lost` is
+    called, from a thread, where no guard is left and none can be started. Raises IoError where they cannot start in the first place.
+    """
 
-        self._process = subprocess.Popen(
-            [sys.executable, "-s", "-B", __file__, backend.name, ",".join(map(str, indices)), str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-            env={**os.environ, **getattr(backend, "environment", {})})
-        assert self._process.stdin and self._process.stdout  # pipes, as asked for
-        self._to, self._from = self._process.stdin, self._process.stdout
-        ready, _, _ = select.select([self._from], [], [], START_S)
-        if not ready or self._from.readline() != READY:
-            self._process.kill()
-            raise IoError("the guard process does not start; it gives clocks back if this one is killed",
-                          "guard=False goes without it")
+    def __init__(self, backend: Any, indices: Sequence[int], locks: Sequence[int] = (), lost: Callable[[IoError], Any] = lambda _: None):
+        self._backend, self._indices, self._locks, self._lost = backend, list(indices), list(locks), lost
+        self._changing = threading.Lock()
+        self._closed = False
+        self._stop_from, self._stop_to = os.pipe()
+        self._guards: list[_Process] = []
+        try:
+            self._fill()
+        except IoError:
+            self._end(given_back=True)
+            os.close(self._stop_from)
+            os.close(self._stop_to)
+            raise
+        threading.Thread(target=self._watch, name="rubato-guards", daemon=True).start()
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def pids(self) -> list[int]:
+        with self._changing:
+            return [guard.process.pid for guard in self._guards]
 
     def close(self, given_back: bool = True) -> None:
-        """Ends it without a reset, as the clocks are given back already; else it goes on alone until it has done that."""
+        """Ends them without a reset, as the clocks are given back already; else they go on alone until they have done that."""
+        with self._changing:
+            self._closed = True
+            self._end(given_back)
+        os.write(self._stop_to, b".")  # its end alone would not be seen while a fork has it open too
+        os.close(self._stop_to)
+
+    def _fill(self) -> None:
+        begun = [_Process(self._backend, self._indices, self._locks) for _ in range(COUNT - len(self._guards))]
+        self._guards += begun
         try:
-            self._to.write(DONE if given_back else LEFT)
+            for guard in begun:
+                guard.wait_until_ready()
+        except IoError:
+            for guard in begun:
+                guard.kill()
+                self._guards.remove(guard)
+            raise
+
+    def _end(self, given_back: bool) -> None:
+        for guard in self._guards:
+            guard.tell(DONE if given_back else LEFT)
+        for guard in self._guards:
+            guard.end(wait=given_back)
+        self._guards.clear()
+
+    def _watch(self) -> None:
+        """Waits for the death of a guard, in a thread of its own, and starts another."""
+        again_s: Optional[float] = None  # a guard is missing: when to try again
+        while True:
+            waiter = select.poll()
+            waiter.register(self._stop_from, select.POLLIN)
+            with self._changing:
+                for guard in self._guards:
+                    waiter.register(guard.watched, select.POLLIN)
+            waiter.poll(None if again_s is None else again_s * 1e3)
+            with self._changing:
+                if self._closed:
+                    break
+                for guard in [guard for guard in self._guards if guard.process.poll() is not None]:
+                    _log.warning("rubato: guard process %d died; another takes its place", guard.process.pid)
+                    guard.end(wait=True)
+                    self._guards.remove(guard)
+                try:
+                    self._fill()
+                    again_s = None
+                except (IoError, OSError) as error:
+                    again_s = MISSING_S
+                    if self._guards:
+                        continue
+                    failed = IoError(f"the guard process died, and no other can be started: {error}", "without it nobody gives clocks back after kill -9")
+            if again_s is not None:
+                self._lost(failed)
+                break
+        os.read(self._stop_from, 1)
+        os.close(self._stop_from)
+
+
+class _Process:
+    """One guard as a child of this process."""
+
+    def __init__(self, backend: Any, indices: Sequence[int], locks: Sequence[int]):
+        arguments = [backend.name, ",".join(map(str, indices)), str(os.getpid()), ",".join(map(str, locks)),
+                     str(int(getattr(backend, "applications", False)))]
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-s", "-B", __file__, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+                pass_fds=tuple(locks), env={**os.environ, **getattr(backend, "environment", {})})
+        except OSError as error:
+            raise IoError(f"{sys.executable}: {error.strerror}") from None
+        assert self.process.stdin and self.process.stdout  # pipes, as asked for
+        self._to, self._from = self.process.stdin, self.process.stdout
+        self._pidfd = -1
+        try:
+            self._pidfd = os.pidfd_open(self.process.pid)
+        except (AttributeError, OSError):
+            pass  # then the end of its output tells, unless a fork holds that too
+
+    @property
+    def watched(self) -> int:
+        """A descriptor that can be read when the guard is gone."""
+        return self._pidfd if self._pidfd >= 0 else self._from.fileno()
+
+    def wait_until_ready(self) -> None:
+        ready, _, _ = select.select([self._from], [], [], START_S)
+        if not ready or self._from.readline() != READY:
+            raise IoError("the guard process does not start; it gives clocks back if this one is killed", "guard=False goes without it")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.end(wait=True)
+
+    def tell(self, word: bytes) -> None:
+        try:
+            self._to.write(word)
             self._to.close()
-            if given_back:
-                self._process.wait(timeout=5.0)
-        except (OSError, ValueError, subprocess.TimeoutExpired):
-            self._process.kill()
-            self._process.wait()
-        self._from.close()
+        except (OSError, ValueError):
+            self.process.kill()
+
+    def end(self, wait: bool) -> None:
+        """Lets go of it; `wait`: until it is gone."""
+        try:
+            if wait:
+                self.process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for file in (self._to, self._from):
+            try:
+                file.close()
+            except OSError:
+                pass
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
 
 
 def _wait(parent: int, descriptor: Optional[int]) -> bool:
@@ -83,9 +207,6 @@ def _wait(parent: int, descriptor: Optional[int]) -> bool:
 
 def _release_when_reached(backend: Any, indices: Sequence[int]) -> list[Any]:
     """release(), again and again while zeusd is gone: clocks that it set outlive it."""
-    from rubato.hardware.backends import release
-    from rubato.errors import Unreachable
-
     begin_s, told = time.monotonic(), False
     while True:
         failed = release(backend, indices)
@@ -99,19 +220,16 @@ def _release_when_reached(backend: Any, indices: Sequence[int]) -> list[Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    backend_name, indices, parent = arguments[0], [int(i) for i in arguments[1].split(",")], int(arguments[2])
+    backend_name, parent, applications = arguments[0], int(arguments[2]), arguments[4] == "1"
+    indices, locks = ([int(word) for word in words.split(",") if word] for words in (arguments[1], arguments[3]))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it ends after the trainer, not with it
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from rubato.hardware.backends import open_backend, release
-    from rubato.errors import RubatoError, Unreachable
-
     try:
         descriptor = os.pidfd_open(parent)
     except (AttributeError, OSError):
         descriptor = None
     try:
-        backend = open_backend(backend_name)
+        backend = NvmlBackend(applications) if backend_name == "nvml" else open_backend(backend_name)
         for index in indices:
             backend.gpu_name(index)  # opens it: the driver may not find a GPU any more that is lost by then
     except RubatoError as error:
@@ -128,6 +246,9 @@ def main(arguments: Sequence[str]) -> int:
     failed += [error for error in again if not isinstance(error, Unreachable)]
     if failed:
         print(f"rubato: clocks may still be locked: {'; '.join(sorted(set(map(str, failed))))}\n  hint: nvidia-smi -rgc; nvidia-smi -rmc", file=sys.stderr)
+    else:
+        for lock in locks:
+            clear(lock)
     return 4 if failed else 0
 
 

@@ -18,7 +18,7 @@ from typing import Any, ContextManager, Optional, Sequence, Union
 from rubato.hardware.backends import NvmlBackend, release
 from rubato.errors import DataError, IoError, UsageError
 from rubato.hardware.gpu import Gpu
-from rubato.hardware.guard import Guard
+from rubato.hardware.hold import Hold
 
 _log = logging.getLogger("rubato")
 LOOK_S = 2e-4  #: between two readings of the clock
@@ -115,7 +115,7 @@ def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *
     Without clocks: the lowest, middle and highest core clock, and all memory clocks where there are several. `load` keeps the
     GPU busy meanwhile (an idle one sleeps at clocks of its own); default: matrix products where PyTorch sees CUDA. A reading
     proves the clock no earlier than the driver shows it. Clocks are given back on every exit; where that fails, it is logged and
-    the guard goes on trying. Raises IoError, and UsageError also where CUDA's name of the GPU is not known: give `load` then.
+    the guard goes on trying. Raises IoError, also where another process sets the GPU's clocks, and UsageError also where CUDA's name of the GPU is not known: give `load` then.
     """
     backend = NvmlBackend()
     device = backend.gpu(gpu)
@@ -124,17 +124,16 @@ def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *
     mems = list(mem_mhz) or (memories if len(memories) > 1 else [])
     if len(cores) < 2 and len(mems) < 2:
         raise UsageError(f"{device.name}: expected two clocks at least", "core_mhz=(900, 1410)")
-    watcher = Guard(backend, [gpu]) if guard else None
+    hold = Hold(backend, [gpu], guard)
     try:
         with load if load is not None else _busy(device):
-            pairs = [_pair(backend, gpu, clock, a, b, repeats) for clock, clocks in (("core", cores), ("mem", mems))
+            pairs = [_pair(backend, hold, gpu, clock, a, b, repeats) for clock, clocks in (("core", cores), ("mem", mems))
                      for a, b in itertools.permutations(clocks, 2)]
     finally:
         failed = release(backend, [gpu])
         for error in failed:
             _log.error("rubato: clocks may still be locked: %s", error)
-        if watcher:
-            watcher.close(not failed)
+        hold.close(not failed)
     return LatencyResult(device.name, tuple(pairs))
 
 
@@ -142,10 +141,11 @@ def _three(clocks: Sequence[int]) -> list[int]:
     return sorted({min(clocks), sorted(clocks)[len(clocks) // 2], max(clocks)}) if clocks else []
 
 
-def _pair(backend: NvmlBackend, gpu: int, clock: str, from_mhz: int, to_mhz: int, repeats: int) -> PairLatency:
+def _pair(backend: NvmlBackend, hold: Hold, gpu: int, clock: str, from_mhz: int, to_mhz: int, repeats: int) -> PairLatency:
     set_clock = backend.set_core if clock == "core" else backend.set_mem
     latencies, calls, unseen = [], [], 0
     for _ in range(repeats):
+        hold.check()
         set_clock(gpu, from_mhz)
         if _wait(backend, gpu, clock, from_mhz) is None:
             unseen += 1

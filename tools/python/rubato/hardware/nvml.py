@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from ctypes import POINTER, byref, c_char_p, c_int, c_longlong, c_uint, c_ulonglong, c_void_p
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence
 
-LIBRARY = "libnvidia-ml.so.1"
-LIBRARY_VARIABLE = "RUBATO_NVML"  #: environment: another file to load
+LIBRARY = "libnvidia-ml.so.1"  #: found where the dynamic linker looks
 
 _TEXT_BYTES = 96  # NVML_DEVICE_UUID_V2_BUFFER_SIZE and NVML_DEVICE_NAME_V2_BUFFER_SIZE
 _MOST_CLOCKS = 1024
@@ -65,8 +63,8 @@ class Nvml:
     NVML_TEMPERATURE_GPU = 0
     NVML_FI_DEV_POWER_INSTANT = 186
 
-    def __init__(self, library: Optional[str] = None):
-        self._library = ctypes.CDLL(library or os.environ.get(LIBRARY_VARIABLE) or LIBRARY)
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(LIBRARY)
         self._library.nvmlErrorString.restype = c_char_p
         self._functions: dict[str, Any] = {}
         self._call("nvmlInit_v2")

@@ -1,0 +1,78 @@
+"""GPUs whose clocks this process may set: the lock of each, and guards that give the clocks back if the process is killed.
+
+Everything that sets clocks goes through here: plans (rubato.applier), latencies (rubato.hardware.latency), sweeps (rubato.capture).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Callable, Optional, Sequence
+
+from rubato.errors import IoError
+from rubato.hardware.backends import Backend, release
+from rubato.hardware.guard import Guard
+from rubato.hardware.lock import GpuLock, clear
+
+_log = logging.getLogger("rubato")
+
+
+class Hold:
+    """Takes the GPUs until close(). Clocks that a holder left who was killed together with its guards are given back first.
+
+    `lost` is called, from a thread, where the guards are gone and cannot be replaced; without it the clocks are given back then, and
+    check() raises. Raises IoError where another process sets the clocks of one of the GPUs, or the guards do not start.
+    """
+
+    def __init__(self, backend: Backend, gpus: Sequence[int], guard: bool = True, lost: Optional[Callable[[IoError], Any]] = None):
+        self._backend, self._gpus = backend, list(gpus)
+        self._locks: list[GpuLock] = []
+        self._guard: Optional[Guard] = None
+        self._lost: Optional[IoError] = None
+        try:
+            for gpu in self._gpus:
+                self._take(gpu)
+            if guard and self._locks:
+                self._guard = Guard(backend, self._gpus, [lock.descriptor for lock in self._locks], lost or self._stop)
+        except BaseException:
+            self.close()
+            raise
+
+    def _take(self, gpu: int) -> None:
+        name = self._backend.lock_name(gpu)
+        if name is None:
+            return
+        lock = GpuLock(name, f"{self._backend.gpu_name(gpu) or 'GPU'} (GPU {gpu})")
+        if lock.left:
+            _log.warning("rubato: GPU %d: %s, was killed and may have left clocks set; they are given back", gpu, lock.left)
+            failed = release(self._backend, [gpu])
+            if failed:
+                lock.close()  # what stands in it stays for the next
+                raise failed[0]
+        self._locks.append(lock)
+        lock.claim()
+
+    @property
+    def guards(self) -> list[int]:
+        """Process ids of the guards."""
+        return self._guard.pids if self._guard else []
+
+    def _stop(self, error: IoError) -> None:
+        self._lost = error
+        failed = release(self._backend, self._gpus)
+        _log.error("rubato: %s; clocks %s", error, "may still be locked" if failed else "were given back")
+
+    def check(self) -> None:
+        """Call before each change of clock. Raises IoError where the guards are gone for good."""
+        if self._lost:
+            raise self._lost
+
+    def close(self, given_back: bool = True) -> None:
+        """Lets the GPUs go; where the clocks could not be given back the guards try on, and keep the lock meanwhile."""
+        if self._guard is not None:
+            self._guard.close(given_back)
+            self._guard = None
+        for lock in self._locks:
+            if given_back:
+                clear(lock.descriptor)
+            lock.close()
+        self._locks.clear()
