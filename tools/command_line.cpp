@@ -122,6 +122,11 @@ Option* Option::excludes(Option* other) {
   return this;
 }
 
+Option* Option::needs(Option* other) {
+  option_->needs(other->option_);
+  return this;
+}
+
 Option* Option::group(const std::string& title) {
   option_->group(title);
   return this;

@@ -41,6 +41,7 @@ class Option {
   Option* delimiter(char between);
   Option* one_word();  ///< of a list: it is one word, and the next word is not part of it
   Option* excludes(Option* other);
+  Option* needs(Option* other);
   Option* group(const std::string& title);  ///< heading in --help
   Option* reads_file();                     ///< "-" is standard input, see input_file
 

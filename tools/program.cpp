@@ -148,12 +148,14 @@ class Quiet {
   int kept_ = -1;
 };
 
-// Help shows types with their ranges. It leaves out what excludes what: an error says that.
+// Help shows types with their ranges. It leaves out what excludes or needs what: an error says
+// that.
 class HelpFormatter : public CLI::Formatter {
  public:
   [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
     std::string text = CLI::Formatter::make_option_opts(option);
-    text.resize(std::min(text.find(" Excludes:"), text.size()));
+    for (const char* relation : {" Needs:", " Excludes:"})
+      text.resize(std::min(text.find(relation), text.size()));
     using Words = std::pair<std::string_view, std::string_view>;
     for (const auto& [checked, shown] :
          {Words{":FLOAT in", " in"}, Words{":INT in", " in"}, Words{":POSITIVE", " > 0"}}) {

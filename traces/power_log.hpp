@@ -1,22 +1,19 @@
 #pragma once
 // Board power over time as the usual tools log it. docs/replay.md, section 1.
 
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "traces/log_fields.hpp"
+
 namespace rubato {
 
-/// Who wrote a log: nvidia-smi --query-gpu, dcgmi dmon, Rubato or an NVML script (samples), the
-/// Zeus monitor.
+/// Who wrote a log: nvidia-smi --query-gpu or dmon, dcgmi dmon, Rubato or an NVML script (samples),
+/// the Zeus monitor.
 enum class PowerLogKind { nvidia_smi, dcgm, samples, zeus };
-
-/// What the times of a log count from: 1970 in UTC, 1970 in a local time whose
-/// zone the file does not say, or an unknown moment.
-enum class TimeBase { utc, local, relative };
 
 struct PowerSample {
   double time_s = 0.0;   ///< see TimeBase
@@ -39,13 +36,16 @@ struct PowerLog {
 };
 
 struct PowerLogOptions {
-  std::optional<std::uint32_t> gpu = {};  ///< index as logged; needed where a log has several
-  std::optional<double> period_s = {};    ///< of logs without times (dcgmi dmon), > 0
+  /// Of a log of several: index, PCI bus id (without its domain too), UUID or how one begins, name,
+  /// host, or several of them with '/' between ("node1/0"). Empty: there is one only.
+  std::string gpu = {};
+  std::optional<double> period_s = {};  ///< of logs without times (dcgmi dmon), > 0
 };
 
-/// Recognises the format by its content.
-/// @throws DataError naming the first bad line, or if there are fewer than two samples; UsageError
-///         if `gpu` or `period_s` is needed and missing, or the log has no such GPU
+/// Recognises the format by its content. Lines that cannot be read are left out and counted.
+/// @throws DataError if it is no power log, if more lines are bad than good, naming the first one,
+///         or if there are fewer than two samples; UsageError if `gpu` or `period_s` is needed and
+///         missing or cannot be used, or the log has no such GPU
 [[nodiscard]] PowerLog parse_power_log(std::string_view text, std::string name,
                                        const PowerLogOptions& options = {});
 

@@ -188,6 +188,14 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
                 std::optional<double> epoch_s, std::optional<double> zone_hours) {
   Search search{0.0, -largest_shift_s, largest_shift_s};
   std::optional<int> quarters;
+  if (zone_hours && (log.base != TimeBase::local || !epoch_s)) {
+    throw UsageError(
+        fmt::format("{}: --power-zone does nothing: {}", log.file,
+                    log.base == TimeBase::utc        ? "the log's times are those of UTC"
+                    : log.base == TimeBase::relative ? "the log does not say when it began"
+                                                     : "the capture does not say when it began"),
+        {.hint = "leave it out"});
+  }
   if (log.base == TimeBase::relative || !epoch_s) {
     // Nothing ties the clocks: every shift that keeps the shorter one inside the longer.
     const auto [low, high] = std::minmax(

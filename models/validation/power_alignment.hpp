@@ -69,7 +69,8 @@ inline constexpr std::size_t least_samples = 8;   ///< inside the span
 ///                    of relative time, any shift at which the spans overlap is tried
 /// @param zone_hours  time zone of a local log; nothing: guessed from the overlap of the
 ///                    spans, in whole quarter hours
-/// @throws DataError if the spans do not overlap, fewer than least_samples fall in the
+/// @throws UsageError if zone_hours cannot be used; DataError if the spans do not overlap, fewer
+/// than least_samples fall in the
 ///         span, one of the two does not vary, or the correlation is too low
 [[nodiscard]] Alignment align(const StepCurve& curve, const PowerLog& log,
                               const SensorModel& sensor, std::optional<double> epoch_s,

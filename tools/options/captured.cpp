@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/statistics.hpp"
@@ -22,13 +23,26 @@
 
 namespace rubato {
 
-void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options) {
+Option* add_captured_clock_options(CommandLine& app, CapturedClockOptions& options) {
   app.add_option("--captured-clock", options.clock,
                  "Clocks of the capture, MEMORY/CORE (default: the power log's, else the GPU's)");
-  app.add_option("--power", options.power, "Power log: nvidia-smi, DCGM, NVML or Zeus");
-  app.add_option("--power-gpu", options.log.gpu, "Index of the GPU in the log");
-  app.add_option("--power-period", options.log.period_s, "Distance of samples in s, for dcgmi dmon")
-      ->positive();
+  Option* power =
+      app.add_option("--power", options.power, "Power log: nvidia-smi, DCGM, NVML or Zeus");
+  app.add_option("--power-gpu", options.log.gpu,
+                 "Which GPU of the log: its index, bus id, UUID, name or host")
+      ->needs(power);
+  app.add_option("--power-period", options.log.period_s,
+                 "Distance of samples in s, for logs without times such as dcgmi dmon")
+      ->positive()
+      ->needs(power);
+  return power;
+}
+
+PowerLog read_told_power_log(const std::filesystem::path& path, const PowerLogOptions& options) {
+  PowerLog log = read_power_log(path, options);
+  for (const std::string& line : log.left_out)
+    tell("note: {}: {}\n", printable(log.file), printable(line));
+  return log;
 }
 
 std::optional<std::string> logged_clock(const PowerLog& log) {
@@ -48,9 +62,17 @@ std::optional<std::string> logged_clock(const PowerLog& log) {
 }
 
 std::optional<std::string> captured_clock_label(const CapturedClockOptions& options) {
+  if (!options.clock.empty() && !options.power.empty()) {
+    throw UsageError("--captured-clock and --power both say the clocks of the capture",
+                     {.hint = "give one of them; rubato replay compares with the log's power"});
+  }
   if (!options.clock.empty()) return options.clock;
   if (options.power.empty()) return std::nullopt;
-  return logged_clock(read_power_log(options.power, options.log));
+  auto label = logged_clock(read_told_power_log(options.power, options.log));
+  if (!label)
+    tell("note: {}: it has no core clock, so the clocks of the capture are not known from it\n",
+         printable(options.power));
+  return label;
 }
 
 void add_step_options(CommandLine& app, StepOptions& options) {

@@ -2,6 +2,7 @@
 // Options of commands that take what was captured: which part of it, and the clocks it ran at.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,7 @@
 namespace rubato {
 
 class CommandLine;
+class Option;
 
 /// The clocks of a capture: given, or from a power log.
 struct CapturedClockOptions {
@@ -22,13 +24,19 @@ struct CapturedClockOptions {
 };
 
 /// Adds --captured-clock, --power, --power-gpu and --power-period. `options` must outlive parsing.
-void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options);
+/// @return --power, for options that need it
+Option* add_captured_clock_options(CommandLine& app, CapturedClockOptions& options);
 
 /// "1593/1410": medians over samples with more than half of the log's power, in which the GPU is
 /// busy; "auto" for a clock that the log does not have. Nothing if it has no core clock.
 [[nodiscard]] std::optional<std::string> logged_clock(const PowerLog& log);
 
-/// What --captured-clock says, else the log's. @throws what read_power_log throws
+/// read_power_log(), with a note on standard error for each kind of line that was left out.
+[[nodiscard]] PowerLog read_told_power_log(const std::filesystem::path& path,
+                                           const PowerLogOptions& options);
+
+/// What --captured-clock says, else the log's, for commands that want no more of a log.
+/// @throws UsageError if both are given; what read_power_log throws
 [[nodiscard]] std::optional<std::string> captured_clock_label(const CapturedClockOptions& options);
 
 /// Which step of a capture, and how damage is taken.

@@ -85,8 +85,6 @@ void tell_notes(const Capture& capture, const ReplayComparison& comparison,
   }
   tell("note: power log shifted by {} s, correlation {:.2f} over {} samples\n",
        format_signed(a.shift_s, 3), a.correlation, a.samples);
-  for (const std::string& line : power->log->left_out)
-    tell("note: {}: {}\n", printable(power->log->file), line);
   if (comparison.power_residual_w) {
     std::string unknown;
     for (const ReplayRow& row : comparison.classes) {
@@ -207,7 +205,7 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
   std::optional<PowerEvidence> power;
   std::optional<std::string> clock;
   if (!o.captured.power.empty()) {
-    log = read_power_log(o.captured.power, o.captured.log);
+    log = read_told_power_log(o.captured.power, o.captured.log);
     power = put_beside(o, capture, spec, *log);
     clock = logged_clock(*log);
   }
@@ -256,7 +254,7 @@ Action setup_replay(CommandLine& app) {
       ->reads_file();
   app.add_option("--gpu", o->gpu,
                  "Spec: a shipped name or a file [the one of the capture's device]");
-  add_captured_clock_options(app, o->captured);
+  Option* power = add_captured_clock_options(app, o->captured);
   app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEMORY/CORE");
   app.add_option("--power-limit", o->power_limit_w, "Board power limit in W");
   add_table_options(app, o->table);
@@ -264,7 +262,8 @@ Action setup_replay(CommandLine& app) {
   app.add_option("--device", o->device, "Position of the GPU that power is compared of")
       ->capture_default_str();
   app.add_option("--power-zone", o->power_zone_h, "Hours the log's local time is ahead of UTC")
-      ->in_range(-12.0, 14.0);
+      ->in_range(-12.0, 14.0)
+      ->needs(power);
   app.add_flag("--partial", o->partial, "Leave out what cannot be read of the capture");
   app.add_flag("--per-kernel", o->per_kernel, "Also print every kernel");
   app.add_option("--db", o->db, "Store the comparison in this SQLite database");

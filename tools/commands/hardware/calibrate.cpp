@@ -285,15 +285,21 @@ void add_capture_options(CommandLine& app, CaptureCalibration& captures) {
                  "FILE@MEMORY/CORE or FILE@CORE ...: what rubato trace import reads; kernels are "
                  "named after the first")
       ->group(group);
-  app.add_option("--power", captures.power, "Power logs, one for each capture")->group(group);
-  app.add_option("--power-gpu", captures.log.gpu, "Index of the GPU in the logs")->group(group);
+  Option* power = app.add_option("--power", captures.power, "Power logs, one for each capture");
+  power->group(group);
+  app.add_option("--power-gpu", captures.log.gpu,
+                 "Which GPU of the logs: its index, bus id, UUID, name or host")
+      ->needs(power)
+      ->group(group);
   app.add_option("--power-period", captures.log.period_s,
-                 "Distance of samples in s, for dcgmi dmon")
+                 "Distance of samples in s, for logs without times such as dcgmi dmon")
       ->positive()
+      ->needs(power)
       ->group(group);
   app.add_option("--power-zone", captures.power_zone_h,
                  "Hours the logs' local time is ahead of UTC")
       ->in_range(-12.0, 14.0)
+      ->needs(power)
       ->group(group);
 }
 

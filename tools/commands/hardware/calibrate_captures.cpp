@@ -56,7 +56,7 @@ std::vector<Recorded> read_all(const CaptureCalibration& asked) {
     for (const std::string& line : recorded.capture.left_out)
       tell("note: {}: left out: {}\n", printable(file), printable(line));
     if (asked.power.empty()) continue;
-    recorded.log = read_power_log(asked.power[i], asked.log);
+    recorded.log = read_told_power_log(asked.power[i], asked.log);
     if (!recorded.clock) recorded.clock = logged_clock(*recorded.log);
   }
   return all;

@@ -26,8 +26,7 @@ namespace rubato {
 namespace {
 
 struct ProfileOptions {
-  std::vector<std::string> ranks, power;
-  std::vector<unsigned> power_gpus;
+  std::vector<std::string> ranks, power, power_gpus;
   std::string captured_clock, gpu, clocks, out;
   std::optional<double> blocked_power_w;
   bool per_clock = false, partial = false;
@@ -48,7 +47,7 @@ std::vector<PowerLog> read_power(const ProfileOptions& o) {
   for (std::size_t i = 0; i < (files.empty() ? 0 : std::max(files.size(), gpus)); ++i) {
     PowerLogOptions options;
     if (gpus > 0) options.gpu = o.power_gpus[gpus == 1 ? 0 : i];
-    logs.push_back(read_power_log(files[files.size() == 1 ? 0 : i], options));
+    logs.push_back(read_told_power_log(files[files.size() == 1 ? 0 : i], options));
   }
   return logs;
 }
@@ -260,8 +259,8 @@ Action setup_pipeline_profile(CommandLine& app) {
                  "Power logs, one of each rank in the same order: nvidia-smi, DCGM, NVML or "
                  "Zeus");
   app.add_option("--power-gpu", o->power_gpus,
-                 "Index of the GPU in the logs, one for all or one of each rank; of one log of a "
-                 "whole node one of each rank, e.g. 0,1,2,3")
+                 "Which GPU of the logs (index, bus id, UUID, name or host), one for all or one of "
+                 "each rank; of one log of a whole node one of each rank, e.g. 0,1,2,3")
       ->delimiter(',');
   app.add_option("--captured-clock", o->captured_clock,
                  "Clocks of the capture, MEMORY/CORE (default: the power log's, else the GPU's)");
