@@ -358,7 +358,7 @@ class Reader {
     bool indexed = false;
     for (const LoggedGpu& gpu : gpus_) {
       if (all.size() < most) all.push_back(text_of(gpu));
-      indexed |= !gpu.empty() && gpu.front().first == "index";
+      indexed |= std::ranges::find(gpu, "index", &LoggedGpu::value_type::first) != gpu.end();
     }
     const std::string listed =
         fmt::format("{}{}", fmt::join(all, "; "), gpus_.size() > most ? "; ..." : "");

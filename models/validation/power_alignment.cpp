@@ -43,8 +43,9 @@ Pairs pairs_at(const StepCurve& curve, const PowerLog& log, const SensorModel& s
   return pairs;
 }
 
-// Pearson's correlation; nothing if either side does not vary.
-std::optional<double> correlation(const Pairs& pairs) {
+// Pearson's correlation; nothing if either side does not vary, or of too few samples.
+std::optional<double> correlation_of(const Pairs& pairs) {
+  if (pairs.powers.size() < least_samples) return std::nullopt;
   const auto n = static_cast<double>(pairs.powers.size());
   const double mean_x = sum(pairs.readings) / n, mean_y = sum(pairs.powers) / n;
   double xx = 0.0, yy = 0.0, xy = 0.0;
@@ -98,7 +99,7 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
     const Pairs pairs = pairs_at(curve, log, sensor, search.base_s + shift_s);
     if (pairs.powers.size() < least_samples) return;
     any_samples = true;
-    const auto found = correlation(pairs);
+    const auto found = correlation_of(pairs);
     const bool nearer =
         found && *found == best.correlation && std::abs(shift_s) < std::abs(best.shift_s);
     if (!found || (*found <= best.correlation && !nearer)) return;
@@ -126,10 +127,13 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
 }  // namespace
 
 SensorModel sensor_of(std::string_view gpu_name, const PowerLog& log) {
-  // Compute chips of Ampere and Hopper, by the names of their boards.
-  if (has_any(gpu_name, {"A100", "A30 ", "A800", "H100", "H200", "H800", "GH200", "PG509"}))
+  // Zeus reads the field of instantaneous power.
+  const bool instantaneous = log.instantaneous || log.kind == PowerLogKind::zeus;
+  const bool hopper = has_any(gpu_name, {"H100", "H200", "H800", "GH200", "H20"});
+  if (hopper && !instantaneous) return {.window_s = 1.0, .cycle_s = 0.1};
+  if (hopper || has_any(gpu_name, {"A100", "A30 ", "A800", "PG509"}))
     return {.window_s = 0.025, .cycle_s = 0.1};
-  if (log.instantaneous || log.kind != PowerLogKind::nvidia_smi) return {};
+  if (instantaneous) return {};
   if (has_any(gpu_name, {"RTX 30", "RTX 40", "RTX 50", "RTX A", "RTX PRO", "Ada", "A10", "A40",
                          "A16", "A2", "L40", "L4"}))
     return {.window_s = 1.0, .cycle_s = 0.0};
@@ -215,6 +219,17 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
     }
   }
   Alignment best = best_shift(curve, log, sensor, search);
+  // Few samples correlate by chance at some shift or other: clocks that are known stay as they are
+  // unless another shift is clearly better (two standard errors of Fisher's z).
+  if (best.shift_s != 0.0 && log.base != TimeBase::relative && epoch_s) {
+    const Pairs pairs = pairs_at(curve, log, sensor, search.base_s);
+    const auto unshifted = correlation_of(pairs);
+    const auto z = [](double r) { return std::atanh(std::clamp(r, -0.999999, 0.999999)); };
+    const double error = std::sqrt(2.0 / std::max(static_cast<double>(best.samples) - 3.0, 1.0));
+    if (unshifted && *unshifted >= least_correlation &&
+        z(best.correlation) - z(*unshifted) < 2.0 * error)
+      best = {search.base_s, {}, 0.0, *unshifted, pairs.powers.size()};
+  }
   best.zone_quarter_hours = quarters;
   if (best.correlation < least_correlation) {
     throw not_alignable(
@@ -227,11 +242,17 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
   return best;
 }
 
-std::optional<SpanEnergy> span_energy(const PowerLog& log, double from_s, double to_s) {
+std::optional<SpanEnergy> span_energy(const PowerLog& log, const SensorModel& sensor, double from_s,
+                                      double to_s) {
   const auto& samples = log.samples;
-  if (to_s <= from_s || from_s < samples.front().time_s || to_s > samples.back().time_s)
+  if (samples.empty() || to_s <= from_s || to_s > samples.back().time_s ||
+      to_s - from_s < 2.0 * std::max(sensor.window_s, sensor.cycle_s))
     return std::nullopt;
-  const double longest_s = 2.0 * log.period_s();
+  // A mean over a window is that of its middle.
+  from_s += 0.5 * sensor.window_s;
+  to_s += 0.5 * sensor.window_s;
+  const double period_s = log.period_s(), behind_s = to_s - samples.back().time_s;
+  if (from_s < samples.front().time_s || behind_s > period_s) return std::nullopt;
   CompensatedSum energy, covered;
   for (std::size_t i = 1; i < samples.size(); ++i) {
     const PowerSample &a = samples[i - 1], &b = samples[i];
@@ -241,7 +262,11 @@ std::optional<SpanEnergy> span_energy(const PowerLog& log, double from_s, double
       return a.power_w + (b.power_w - a.power_w) * (s - a.time_s) / (b.time_s - a.time_s);
     };
     energy.add(0.5 * (power_at(start_s) + power_at(end_s)) * (end_s - start_s));
-    if (b.time_s - a.time_s < longest_s) covered.add(end_s - start_s);
+    if (b.time_s - a.time_s < 2.0 * period_s) covered.add(end_s - start_s);
+  }
+  if (behind_s > 0.0) {  // less than a sample's distance: the last reading holds
+    energy.add(samples.back().power_w * behind_s);
+    covered.add(behind_s);
   }
   return SpanEnergy{energy.value(), covered.value() / (to_s - from_s)};
 }

@@ -20,10 +20,13 @@ struct SensorModel {
   double cycle_s = 0.0;   ///< 0: the window ends at the reading
 };
 
-/// By marketing name ("NVIDIA GeForce RTX 3080 Ti"). Compute cards of Ampere and Hopper (A100, H100
-/// and the like): 25 ms of every 100 ms, whatever the log. Other cards from Ampere on in logs of
-/// nvidia-smi: 1 s, unless the field says instantaneous. All else: instantaneous.
-/// Source: Yang et al., arXiv 2312.02741, 2023.
+/// By marketing name ("NVIDIA GeForce RTX 3080 Ti"). Compute cards of Ampere (A100 and the like): 25
+/// ms of every 100 ms, whatever the log. Hopper: the same in the field of instantaneous power, else
+/// the last second, anew every 100 ms. Other cards from Ampere on: the last second, unless the
+/// field is the instantaneous one, which Zeus reads. All else: instantaneous.
+/// Sources: Yang et al., arXiv 2312.02741, 2023; nvmlDeviceGetPowerUsage in NVML's manual ("averaged
+/// over 1 sec" from Ampere on, except GA100); an H100 SXM with driver 580.159, square waves of load
+/// logged on 2026-11-26.
 [[nodiscard]] SensorModel sensor_of(std::string_view gpu_name, const PowerLog& log);
 
 /// A step function of time: constant between moments, 0 before the first.
@@ -82,9 +85,12 @@ struct SpanEnergy {
   double coverage = 0.0;  ///< share of the span with samples less than two periods apart
 };
 
-/// @return nothing if the log does not reach over the whole span
-[[nodiscard]] std::optional<SpanEnergy> span_energy(const PowerLog& log, double from_s,
-                                                    double to_s);
+/// Readings are taken as of the middle of their windows. Around a span of n windows, a change of
+/// power then costs 1/(4 n) of its energy at most.
+/// @return nothing if the span is shorter than two windows or cycles of the sensor, or the log does
+///         not reach over it and half a window
+[[nodiscard]] std::optional<SpanEnergy> span_energy(const PowerLog& log, const SensorModel& sensor,
+                                                    double from_s, double to_s);
 
 /// Power of one class of kernels above idle.
 struct ClassPower {

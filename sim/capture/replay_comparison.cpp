@@ -146,8 +146,8 @@ void add_steps(const CaptureReplay& replay, const ReplayRuns& runs,
         .measured = {}};
     if (power) {
       const double offset_s = power->alignment.offset_s;
-      step.measured =
-          span_energy(*power->log, of.captured.from_s - offset_s, of.captured.to_s - offset_s);
+      step.measured = span_energy(*power->log, power->sensor, of.captured.from_s - offset_s,
+                                  of.captured.to_s - offset_s);
     }
     result.steps.push_back(std::move(step));
   }
@@ -236,7 +236,8 @@ ReplayComparison compare(const CaptureReplay& replay, const ReplayRuns& runs,
   add_steps(replay, runs, power, result);
   if (power) {
     const double from_s = -power->alignment.offset_s;
-    result.measured = span_energy(*power->log, from_s, from_s + result.totals.captured_s);
+    result.measured =
+        span_energy(*power->log, power->sensor, from_s, from_s + result.totals.captured_s);
     add_class_power(replay, *power, result);
   }
   return result;

@@ -85,6 +85,19 @@ void tell_notes(const Capture& capture, const ReplayComparison& comparison,
   }
   tell("note: power log shifted by {} s, correlation {:.2f} over {} samples\n",
        format_signed(a.shift_s, 3), a.correlation, a.samples);
+  if (!comparison.measured) {
+    const SensorModel& sensor = power->sensor;
+    tell("note: {} does not give the energy of the run, which lasts {}: {}\n",
+         printable(power->log->file), time_text(comparison.totals.captured_s),
+         sensor.cycle_s > 0.0 || sensor.window_s > 0.0
+             ? fmt::format("its sensor averages {}{}, so a run of {} at least is needed, and a log "
+                           "from before it until {} after it",
+                           time_text(sensor.window_s),
+                           sensor.cycle_s > 0.0 ? " every " + time_text(sensor.cycle_s) : "",
+                           time_text(2.0 * std::max(sensor.window_s, sensor.cycle_s)),
+                           time_text(0.5 * sensor.window_s))
+             : "log from before it until after it");
+  }
   if (comparison.power_residual_w) {
     std::string unknown;
     for (const ReplayRow& row : comparison.classes) {
