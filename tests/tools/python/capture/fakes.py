@@ -17,6 +17,8 @@ class FakeNvml:
     NVMLError = FakeError
     NVML_ERROR_NOT_SUPPORTED = 3
     NVML_ERROR_NO_PERMISSION = 4
+    NVML_ERROR_FUNCTION_NOT_FOUND = 13
+    NVML_FI_DEV_POWER_INSTANT = 186
     NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
     DEFAULT_CORE, DEFAULT_MEM, COUNTER_STEP_S = 1800, 5001, 0.05
 
@@ -28,7 +30,7 @@ class FakeNvml:
         self.busy = False
         self.locked_core = self.locked_mem = self.applications = None
         self.processes, self.temperature, self.calls = [], 60, []
-        self.failing = set()
+        self.failing, self.instant = set(), True
 
     # The world of the tests.
 
@@ -86,6 +88,10 @@ class FakeNvml:
 
     def nvmlDeviceGetPowerUsage(self, _):
         return int(self.power_mw())
+
+    def nvmlDeviceGetFieldValues(self, _, fields):
+        assert list(fields) == [self.NVML_FI_DEV_POWER_INSTANT]
+        return [int(self.power_mw()) + 1000 if self.instant else None]
 
     def nvmlDeviceGetEnforcedPowerLimit(self, _):
         return 350000

@@ -138,9 +138,24 @@ class Trace(Scratch):
         rows = self.rows()
         self.assertEqual(tuple(rows[0]), trace.LOG_COLUMNS)
         self.assertGreater(len(rows), 3)
-        self.assertEqual([rows[0][c] for c in ("timestamp_s", "power_w", "core_mhz", "mem_mhz", "temperature_c")],
-                         ["1750000000.000000", "50.0", "1800", "5001", "60"])
+        self.assertEqual([rows[0][c] for c in ("timestamp_s", "power_w", "power_instant_w", "core_mhz", "mem_mhz", "temperature_c")],
+                         ["1750000000.000000", "50.0", "51.0", "1800", "5001", "60"])
         self.assertEqual(nvml.calls, [])
+
+    def test_power_of_the_moment_is_left_empty_where_there_is_none(self):
+        def missing(*_):
+            raise FakeNvml.NVMLError(FakeNvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
+        for break_it in (lambda nvml: setattr(nvml, "instant", False), lambda nvml: setattr(nvml, "nvmlDeviceGetFieldValues", missing)):
+            nvml = FakeNvml()
+            break_it(nvml)
+            self.assertIsNone(Gpu(nvml).power_instant_w())
+
+    def test_readings_that_took_too_long_are_not_dated(self):
+        ticks = iter(range(10**6))
+        with trace.PowerLog(Gpu(FakeNvml()), self.csv, period_s=0.001, clock=lambda: 1.75e9 + next(ticks)):  # 2 s for each line
+            time.sleep(0.02)
+        self.assertEqual(self.rows(), [])
 
     def test_log_that_fails_is_an_error_of_the_command(self):
         def broken(_):
@@ -157,6 +172,9 @@ class Trace(Scratch):
         stem = self.csv.with_name("step")
         with unittest.mock.patch.object(trace, "build_step", lambda *_: lambda: ran.append(fake.profiling)):
             written = trace.record(fake, Gpu(nvml), Shape(), stem, warm_up_steps=3, steps=2)
+        with open(written[1], encoding="utf-8") as log:
+            times = [float(line.split(",")[0]) for line in log.readlines()[1:]]
+        self.assertGreater(times[-1] - times[0], 0.9 * trace.TAIL_S)  # the steps take no time
         self.assertEqual(ran, [False] * 3 + [True] * 2)
         self.assertEqual([path.name for path in written], ["step.json.gz", "step.power.csv"])
         self.assertTrue(all(path.exists() for path in written))

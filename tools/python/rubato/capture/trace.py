@@ -13,7 +13,9 @@ from rubato.capture.gpt import random_tokens, stage_module
 from rubato.capture.kernels import Shape
 from rubato.hardware.gpu import Gpu
 
-LOG_COLUMNS = ("timestamp_s", "power_w", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled")
+LOG_COLUMNS = ("timestamp_s", "power_w", "power_instant_w", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled")
+TAIL_S = 0.75  #: logged after the last step: a mean over 1 s is that of half a second ago
+LATE_PERIODS = 2.0  #: readings that took longer than this cannot be dated: Python was kept from going on
 
 
 def build_step(torch: Any, shape: Shape, device: str = "cuda") -> Callable[[], Any]:
@@ -70,19 +72,21 @@ class PowerLog:
     def _log(self) -> None:
         try:
             while not self.stop.is_set():
-                self.writer.writerow(self._line())
+                begun_s, line = self.clock(), self._line()
+                if self.clock() - begun_s <= LATE_PERIODS * self.period_s:
+                    self.writer.writerow(line)
                 self.stop.wait(self.period_s)
         except Exception as error:  # handed to the main thread
             self.error = error
 
     def _line(self) -> list[Any]:
-        values = (self.gpu.power_w(), self.gpu.energy_j(), self.gpu.core_mhz(), self.gpu.mem_mhz(),
+        values = (self.gpu.power_w(), self.gpu.power_instant_w(), self.gpu.energy_j(), self.gpu.core_mhz(), self.gpu.mem_mhz(),
                   self.gpu.temperature_c(), "+".join(sorted(self.gpu.throttle_reasons())))
         return [f"{self.clock():.6f}", *("" if value is None else value for value in values)]
 
 
 def record(torch: Any, gpu: Gpu, shape: Shape, stem: str, warm_up_steps: int = 3, steps: int = 2) -> tuple[Path, Path]:
-    """Writes STEM.json.gz (Kineto, `steps` training steps) and STEM.power.csv (the same span and its warm-up).
+    """Writes STEM.json.gz (Kineto, `steps` training steps) and STEM.power.csv (the same span, its warm-up, and TAIL_S after it).
 
     Returns both paths. Raises IoError where the step does not fit or a file cannot be written.
     """
@@ -100,6 +104,7 @@ def record(torch: Any, gpu: Gpu, shape: Shape, stem: str, warm_up_steps: int = 3
                 for _ in range(steps):
                     step()
                 torch.cuda.synchronize()
+            time.sleep(TAIL_S)
     except torch.cuda.OutOfMemoryError:
         raise IoError(f"{gpu.name}: the training step needs more memory than there is",
                       "try a smaller --batch or fewer --layers") from None

@@ -78,6 +78,16 @@ class Gpu:
     def power_w(self) -> Optional[float]:
         return self._scaled("nvmlDeviceGetPowerUsage", 1e-3)  # from mW
 
+    def power_instant_w(self) -> Optional[float]:
+        """Unlike power_w(), no mean of the last second, which that is from Ampere on, except A100. None where the driver has none."""
+        try:
+            value = self.nvml.nvmlDeviceGetFieldValues(self.handle, [self.nvml.NVML_FI_DEV_POWER_INSTANT])[0]
+        except self.nvml.NVMLError as error:
+            if is_kind(self.nvml, error, "NOT_SUPPORTED") or is_kind(self.nvml, error, "FUNCTION_NOT_FOUND"):
+                return None
+            raise IoError(f"{self.name}: nvmlDeviceGetFieldValues: {error}") from None
+        return None if value is None else value * 1e-3  # from mW
+
     def power_cap_w(self) -> Optional[float]:
         return self._scaled("nvmlDeviceGetEnforcedPowerLimit", 1e-3)  # from mW
 
