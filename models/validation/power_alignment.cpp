@@ -93,7 +93,6 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
                      const Search& search) {
   constexpr double coarse_s = 0.01, fine_s = 0.001;
   Alignment best;
-  best.correlation = -std::numeric_limits<double>::infinity();
   bool any_samples = false;
   const auto consider = [&](double shift_s) {
     const Pairs pairs = pairs_at(curve, log, sensor, search.base_s + shift_s);
@@ -108,7 +107,7 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
   const auto steps = static_cast<int>(std::ceil((search.to_s - search.from_s) / coarse_s));
   for (int i = 0; i <= steps; ++i) consider(search.from_s + i * coarse_s);
   const double middle_s = best.shift_s;
-  if (std::isfinite(best.correlation)) {
+  if (best.correlation) {
     for (int i = -9; i <= 9; ++i) consider(middle_s + i * fine_s);
   }
   if (!any_samples) {
@@ -117,7 +116,7 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
                                     least_samples, curve.last_s() - curve.first_s()),
                         "sample faster (-lms 20) or profile more steps");
   }
-  if (!std::isfinite(best.correlation)) {
+  if (!best.correlation) {
     throw not_alignable(log, "power or GPU use does not vary over the samples",
                         "record a stretch with the GPU idle before or between the steps");
   }
@@ -125,6 +124,14 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
 }
 
 }  // namespace
+
+std::string text_of(const Alignment& alignment) {
+  if (!alignment.correlation)
+    return "taken at its own times: the run is too short for its sensor to show a shift";
+  return fmt::format("shifted by {} s, correlation {:.2f} over {} samples",
+                     format_signed(alignment.shift_s, 3), *alignment.correlation,
+                     alignment.samples);
+}
 
 SensorModel sensor_of(std::string_view gpu_name, const PowerLog& log) {
   // Zeus reads the field of instantaneous power.
@@ -218,25 +225,31 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
           "log while the profiler runs; set --power-zone if the log is in local time");
     }
   }
+  const bool clocks_known = log.base != TimeBase::relative && epoch_s;
+  const double shortest_s = 2.0 * std::max(sensor.window_s, sensor.cycle_s);
+  if (clocks_known && curve.last_s() - curve.first_s() < shortest_s) {
+    const std::size_t samples = pairs_at(curve, log, sensor, search.base_s).powers.size();
+    return {search.base_s, quarters, 0.0, {}, samples};
+  }
   Alignment best = best_shift(curve, log, sensor, search);
   // Few samples correlate by chance at some shift or other: clocks that are known stay as they are
   // unless another shift is clearly better (two standard errors of Fisher's z).
-  if (best.shift_s != 0.0 && log.base != TimeBase::relative && epoch_s) {
+  if (best.shift_s != 0.0 && clocks_known) {
     const Pairs pairs = pairs_at(curve, log, sensor, search.base_s);
     const auto unshifted = correlation_of(pairs);
     const auto z = [](double r) { return std::atanh(std::clamp(r, -0.999999, 0.999999)); };
     const double error = std::sqrt(2.0 / std::max(static_cast<double>(best.samples) - 3.0, 1.0));
     if (unshifted && *unshifted >= least_correlation &&
-        z(best.correlation) - z(*unshifted) < 2.0 * error)
+        z(*best.correlation) - z(*unshifted) < 2.0 * error)
       best = {search.base_s, {}, 0.0, *unshifted, pairs.powers.size()};
   }
   best.zone_quarter_hours = quarters;
-  if (best.correlation < least_correlation) {
+  if (*best.correlation < least_correlation) {
     throw not_alignable(
         log,
         fmt::format("the best shift, {} s, correlates {:.2f} with the GPU's use; expected at "
                     "least {}",
-                    format_signed(best.shift_s, 3), best.correlation, least_correlation),
+                    format_signed(best.shift_s, 3), *best.correlation, least_correlation),
         "check that both are of the same run and the same GPU (--power-gpu)");
   }
   return best;

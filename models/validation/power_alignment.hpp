@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,13 +21,13 @@ struct SensorModel {
   double cycle_s = 0.0;   ///< 0: the window ends at the reading
 };
 
-/// By marketing name ("NVIDIA GeForce RTX 3080 Ti"). Compute cards of Ampere (A100 and the like): 25
-/// ms of every 100 ms, whatever the log. Hopper: the same in the field of instantaneous power, else
-/// the last second, anew every 100 ms. Other cards from Ampere on: the last second, unless the
+/// By marketing name ("NVIDIA GeForce RTX 3080 Ti"). Compute cards of Ampere (A100 and the like):
+/// 25 ms of every 100 ms, whatever the log. Hopper: the same in the field of instantaneous power,
+/// else the last second, anew every 100 ms. Other cards from Ampere on: the last second, unless the
 /// field is the instantaneous one, which Zeus reads. All else: instantaneous.
-/// Sources: Yang et al., arXiv 2312.02741, 2023; nvmlDeviceGetPowerUsage in NVML's manual ("averaged
-/// over 1 sec" from Ampere on, except GA100); an H100 SXM with driver 580.159, square waves of load
-/// logged on 2026-11-26.
+/// Sources: Yang et al., arXiv 2312.02741, 2023; nvmlDeviceGetPowerUsage in NVML's manual
+/// ("averaged over 1 sec" from Ampere on, except GA100); an H100 SXM with driver 580.159, square
+/// waves of load logged on 2026-11-26.
 [[nodiscard]] SensorModel sensor_of(std::string_view gpu_name, const PowerLog& log);
 
 /// A step function of time: constant between moments, 0 before the first.
@@ -59,15 +60,22 @@ struct Alignment {
   double offset_s = 0.0;
   std::optional<int> zone_quarter_hours;  ///< of a local time: log = UTC + quarters x 15 min
   double shift_s = 0.0;  ///< what the search added to the offset that the two clocks give, or to 0
-  double correlation = 0.0;  ///< Pearson's, of the curve's readings and the log's samples, [-1, 1]
-  std::size_t samples = 0;   ///< of the log inside the curve's span
+  /// Pearson's, of the curve's readings and the log's samples, [-1, 1]; nothing where the clocks
+  /// were taken as they are, since the run is too short for the sensor.
+  std::optional<double> correlation;
+  std::size_t samples = 0;  ///< of the log inside the curve's span
 };
+
+/// "shifted by +0.047 s, correlation 1.00 over 125 samples"
+[[nodiscard]] std::string text_of(const Alignment& alignment);
 
 inline constexpr double least_correlation = 0.5;  ///< below, an alignment is refused
 inline constexpr double largest_shift_s = 2.0;    ///< searched where both clocks are absolute
 inline constexpr std::size_t least_samples = 8;   ///< inside the span
 
-/// The shift with the highest cross-correlation of the curve's readings and the log's samples.
+/// The shift with the highest cross-correlation of the curve's readings and the log's samples. 0
+/// where both clocks are known, and the curve is shorter than two windows or cycles of the sensor
+/// or no shift is better by two standard errors.
 /// @param epoch_s     UTC of the curve's time 0, where known; without it, or with a log
 ///                    of relative time, any shift at which the spans overlap is tried
 /// @param zone_hours  time zone of a local log; nothing: guessed from the overlap of the

@@ -203,10 +203,7 @@ std::string replay_trust(const ReplayRequest& request, const ReplayComparison& c
                    {share(c.anchored_s), "anchored: not predicted, at their captured times"}})}};
   if (power) {
     facts.emplace_back(
-        "Power log",
-        fmt::format("{}: shift {} s, correlation {:.2f} over {} samples",
-                    page_text(power->log->file), format_signed(power->alignment.shift_s, 3),
-                    power->alignment.correlation, power->alignment.samples));
+        "Power log", fmt::format("{}: {}", page_text(power->log->file), text_of(power->alignment)));
   }
   return facts_table(facts);
 }

@@ -25,10 +25,17 @@ void check_log(const rubato::PowerLog& log) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return rubato::fuzz::check(data, size, [](std::string_view bytes) {
-    try {
-      check_log(rubato::parse_power_log(bytes, "input"));
-    } catch (const rubato::UsageError&) {
-      check_log(rubato::parse_power_log(bytes, "input", {.gpu = 0, .period_s = 0.1}));
+    bool read = false;
+    for (const rubato::PowerLogOptions& options : {rubato::PowerLogOptions{},
+                                                   {.period_s = 0.1},
+                                                   {.gpu = "0"},
+                                                   {.gpu = "0", .period_s = 0.1}}) {
+      try {
+        check_log(rubato::parse_power_log(bytes, "input", options));
+        read = true;
+      } catch (const rubato::UsageError&) {
+      }
     }
+    if (!read) throw rubato::UsageError("no option reads it");
   });
 }

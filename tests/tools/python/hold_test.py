@@ -244,10 +244,10 @@ class Guards(Held):
         machine = self.machine()
         hold = Hold(NvmlBackend(), [0])
         NvmlBackend().set_core(0, 900)
-        with mock.patch.object(sys, "executable", "/nowhere/python3"), self.assertLogs("rubato", "ERROR"):
+        with mock.patch.object(sys, "executable", "/nowhere/python3"), self.assertLogs("rubato", "ERROR") as logged:
             self.kill_all(hold.guards)
             self.assertTrue(until(lambda: machine.read()["core_asked"] == 0))
-            self.assertTrue(until(lambda: hold._lost))
+            self.assertTrue(until(lambda: logged.records))
         with self.assertRaisesRegex(IoError, "no other can be started"):
             hold.check()
         hold.close()

@@ -83,8 +83,7 @@ void tell_notes(const Capture& capture, const ReplayComparison& comparison,
     tell("note: {} taken as UTC{:+g}; set --power-zone if it is not\n", printable(power->log->file),
          *a.zone_quarter_hours / 4.0);
   }
-  tell("note: power log shifted by {} s, correlation {:.2f} over {} samples\n",
-       format_signed(a.shift_s, 3), a.correlation, a.samples);
+  tell("note: power log {}\n", text_of(a));
   if (!comparison.measured) {
     const SensorModel& sensor = power->sensor;
     tell("note: {} does not give the energy of the run, which lasts {}: {}\n",

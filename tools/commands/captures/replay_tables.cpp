@@ -151,7 +151,8 @@ OutputTable alignment_table(const PowerEvidence& power) {
   const Alignment& a = power.alignment;
   table.add_row({power.log->file, std::string(name_of(power.log->kind)),
                  a.zone_quarter_hours ? Cell(*a.zone_quarter_hours / 4.0) : Cell(), a.shift_s,
-                 a.correlation, static_cast<std::int64_t>(a.samples), power.sensor.window_s});
+                 optional_cell(a.correlation), static_cast<std::int64_t>(a.samples),
+                 power.sensor.window_s});
   return table;
 }
 

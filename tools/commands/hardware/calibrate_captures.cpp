@@ -84,9 +84,7 @@ std::vector<PowerWindow> windows_of(const CaptureCalibration& asked, const GpuSp
   if (capture.epoch_ns) epoch_s = 1e-9 * static_cast<double>(*capture.epoch_ns + origin_ns);
   const Alignment alignment = align(busy_curve(capture, device, origin_ns), *recorded.log, sensor,
                                     epoch_s, asked.power_zone_h);
-  tell("note: {}: shifted by {} s, correlation {:.2f} over {} samples\n",
-       printable(recorded.log->file), format_signed(alignment.shift_s, 3), alignment.correlation,
-       alignment.samples);
+  tell("note: {}: {}\n", printable(recorded.log->file), text_of(alignment));
   return power_windows(with_lost_launches(step, times, capture), device,
                        same_kernels(step, capture), step.kernels.size(), *recorded.log, sensor,
                        alignment);

@@ -301,7 +301,7 @@ def check_profile_power(folder, examples, ranks, power):
     apart = rubato(folder, "profile", "--ranks", ranks, "--power", power, "--json")
     node = ["profile", "--ranks", ranks, "--power", "node.csv", "--json"]
     check("one log of a node serves all ranks", apart[0] == 0 and rubato(folder, *node, "--power-gpu", "0,1,2,3")[1] == apart[1])
-    expect(folder, node, 2, "--power-gpu N")
+    expect(folder, node, 2, "interleaved samples of 4 GPUs: index 0")
     expect(folder, [*node, "--power-gpu", "0"], 3, "1 power logs for 4 ranks; expected one of each")
     core = next(i for i, name in enumerate(head) if name.startswith("clocks.") and "sm" in name or "gr" in name)
     slow = [head, *([*row[:core], "900 MHz", *row[core + 1:]] for row in (line.split(", ") for line in logs[2][1:]))]
