@@ -108,7 +108,7 @@ TEST(Align, AShiftThatIsHardlyBetterIsNotTaken) {
     for (double s = 0.05; s < 2.4; s += 0.2)
       log.samples.push_back(
           {epoch_s + s, 200.0 + 200.0 * curve.mean(s, s) + noise(random), {}, {}});
-    shifted += align(curve, log, {}, epoch_s).shift_s != 0.0 ? 1 : 0;
+    if (align(curve, log, {}, epoch_s).shift_s != 0.0) ++shifted;
   }
   EXPECT_LE(shifted, 4U);
 }

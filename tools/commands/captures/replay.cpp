@@ -86,15 +86,15 @@ void tell_notes(const Capture& capture, const ReplayComparison& comparison,
   tell("note: power log {}\n", text_of(a));
   if (!comparison.measured) {
     const SensorModel& sensor = power->sensor;
+    const double shortest_s = 2.0 * std::max(sensor.window_s, sensor.cycle_s);
     tell("note: {} does not give the energy of the run, which lasts {}: {}\n",
          printable(power->log->file), time_text(comparison.totals.captured_s),
-         sensor.cycle_s > 0.0 || sensor.window_s > 0.0
-             ? fmt::format("its sensor averages {}{}, so a run of {} at least is needed, and a log "
-                           "from before it until {} after it",
+         shortest_s > 0.0
+             ? fmt::format("its readings are means of {}{}; a run of {} at least is needed, and a "
+                           "log from before it until {} after it",
                            time_text(sensor.window_s),
-                           sensor.cycle_s > 0.0 ? " every " + time_text(sensor.cycle_s) : "",
-                           time_text(2.0 * std::max(sensor.window_s, sensor.cycle_s)),
-                           time_text(0.5 * sensor.window_s))
+                           sensor.cycle_s > 0.0 ? ", new every " + time_text(sensor.cycle_s) : "",
+                           time_text(shortest_s), time_text(0.5 * sensor.window_s))
              : "log from before it until after it");
   }
   if (comparison.power_residual_w) {
@@ -105,7 +105,8 @@ void tell_notes(const Capture& capture, const ReplayComparison& comparison,
     if (!unknown.empty())
       tell("note: measured power unknown: {}: samples hardly see them run\n", unknown);
   } else {
-    tell("note: too few samples for the power of classes; only energies are compared\n");
+    tell("note: too few samples for the power of classes{}\n",
+         comparison.measured ? "; only energies are compared" : "");
   }
 }
 
