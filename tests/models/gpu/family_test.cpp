@@ -19,7 +19,9 @@ TEST(GpuFamily, OfEveryShippedSpecIsThatOfTheSpec) {
     const auto family = family_of(spec.title);
     ASSERT_TRUE(family) << spec.title;
     EXPECT_EQ(family->compute_capability, spec.compute_capability) << spec.title;
-    EXPECT_EQ(nearest_specs(spec.title).front().substr(0, 6), name.substr(0, 6));
+    const GpuSpec nearest = load_gpu_spec(nearest_specs(spec.title).front());
+    EXPECT_EQ(nearest.compute_capability, spec.compute_capability) << spec.title;
+    EXPECT_EQ(nearest.sm_count, spec.sm_count) << spec.title;
   }
 }
 
@@ -103,7 +105,7 @@ TEST(GpuFamily, NearestSpecIsOfTheSameOrTheNextChip) {
       {"NVIDIA RTX 6000 Ada Generation", "rtx-4050-laptop"},
       {"NVIDIA GeForce RTX 5080", "rtx-5090"},
       {"NVIDIA RTX PRO 4500 Blackwell", "rtx-pro-6000"},
-      {"NVIDIA GB10", "rtx-5090"},
+      {"NVIDIA GB10", "rtx-pro-6000"},
       {"NVIDIA GeForce GTX 1080", "gtx-1080-ti"},
       {"Tesla M40", "gtx-titan-x"},
       {"Tesla K80", "gtx-titan-x"},
