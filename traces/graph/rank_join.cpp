@@ -260,27 +260,6 @@ void pair_up(const std::string& key, std::span<const Capture> captures, const Ci
   }
 }
 
-// Files of pass times of an interleaved pipeline: each rank counts another number of stages, and
-// none says which chunk a pass is of.
-void refuse_interleaved(std::span<const Capture> captures) {
-  PipelineShape shape;
-  try {
-    const CapturedPipeline pipeline = find_pipeline(captures);
-    if (!pipeline.order_known || pipeline.shape.kind != ScheduleKind::interleaved) return;
-    shape = pipeline.shape;
-  } catch (const DataError&) {
-    return;  // no pipeline: the error of the ranks says more
-  }
-  throw DataError(
-      fmt::format("the ranks are of an interleaved pipeline of {} stages with {} chunks each; pass "
-                  "times do not say what chunks send each other, so they cannot be joined",
-                  shape.stages, shape.chunks),
-      {.in = {},
-       .hint = "'rubato pipeline profile FILES' makes a stage profile of them, and 'rubato "
-               "pipeline plan --schedule interleaved' plans with it; files of the PyTorch profiler "
-               "can be joined"});
-}
-
 void expect_one_run(std::span<const Capture> captures) {
   const Capture* first = nullptr;
   std::size_t first_at = 0;
@@ -291,7 +270,7 @@ void expect_one_run(std::span<const Capture> captures) {
       first_at = c;
     }
     if (captures[c].world_size == first->world_size) continue;
-    refuse_interleaved(captures);
+    refuse_interleaved_pass_times(captures);
     throw DataError(
         fmt::format("{} is of a run of {} ranks, {} of one of {}", rank_name(*first, first_at),
                     *first->world_size, rank_name(captures[c], c), *captures[c].world_size),

@@ -216,4 +216,23 @@ CapturedPipeline find_pipeline(std::span<const Capture> captures) {
   return pipeline;
 }
 
+void refuse_interleaved_pass_times(std::span<const Capture> captures) {
+  PipelineShape shape;
+  try {
+    const CapturedPipeline pipeline = find_pipeline(captures);
+    if (!pipeline.order_known || pipeline.shape.kind != ScheduleKind::interleaved) return;
+    shape = pipeline.shape;
+  } catch (const DataError&) {
+    return;  // no pipeline: the error of the ranks says more
+  }
+  throw DataError(
+      fmt::format("the ranks are of an interleaved pipeline of {} stages with {} chunks each; pass "
+                  "times do not say what chunks send each other, so they cannot be joined",
+                  shape.stages, shape.chunks),
+      {.in = {},
+       .hint = "'rubato pipeline profile FILES' makes a stage profile of them, and 'rubato "
+               "pipeline plan --schedule interleaved' plans with it; files of the PyTorch profiler "
+               "can be joined"});
+}
+
 }  // namespace rubato

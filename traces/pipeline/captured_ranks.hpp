@@ -37,4 +37,10 @@ void check_ranks_differ(std::span<const Capture> captures);
 ///         stages differ in the number of their passes
 [[nodiscard]] CapturedPipeline find_pipeline(std::span<const Capture> captures);
 
+/// For files of pass times whose ranks count different numbers of stages: the reader counts them by
+/// the warm-up of plain 1F1B, and no file says which chunk of an interleaved stage a pass is of.
+/// @throws DataError if the ranks ran an interleaved pipeline, which cannot be joined from such
+/// files
+void refuse_interleaved_pass_times(std::span<const Capture> captures);
+
 }  // namespace rubato

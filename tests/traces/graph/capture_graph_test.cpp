@@ -115,86 +115,6 @@ TEST(CaptureGraph, ABlockingCopyHoldsTheHostUntilItsEnd) {
   EXPECT_NEAR(scaled_span_s(graph, 10.0) - scaled_span_s(graph, 1.0), 9 * 251e-6, 1e-9);
 }
 
-// The capture as a recording has it that began in the midst of it: without the calls before.
-Capture recorded_from(const Capture& whole, std::int64_t from_ns) {
-  Capture cut = whole;
-  std::vector<std::optional<std::uint32_t>> place;
-  cut.calls.clear();
-  for (const CapturedCall& call : whole.calls) {
-    const bool kept = call.start_ns >= from_ns;
-    place.push_back(kept ? std::optional(static_cast<std::uint32_t>(cut.calls.size()))
-                         : std::nullopt);
-    if (kept) cut.calls.push_back(call);
-  }
-  for (CapturedCall& call : cut.calls) {
-    if (call.record) call.record = place[*call.record];
-  }
-  for (CapturedLaunch& launch : cut.launches) {
-    launch.call = place[*launch.call];
-    if (!launch.call) launch.launch_ns.reset();
-  }
-  return cut;
-}
-
-// What a wait is for may have been launched before the recording began. The host waits for it as
-// long as the work takes, whichever call it waits in.
-TEST(CaptureGraph, WaitsForLaunchesFromBeforeTheRecordingHoldTheHost) {
-  for (const std::string wait : {"device", "stream", "event", "copy"}) {
-    MadeRun run(2);
-    for (int i = 0; i < 10; ++i) run.launch(0, run.kernel("a"), 100'000);
-    const MadeRun::Call after_a = run.record(0);
-    run.spend(1'000);
-    if (wait == "device") run.sync_device();
-    if (wait == "stream") run.sync_stream(0);
-    if (wait == "event") run.sync_event(after_a);
-    if (wait == "copy") run.blocking_copy(0, run.kernel("copy", KernelClass::memcpy), 1'000);
-    run.launch(1, run.kernel("b"), 300'000);
-    const Capture whole = std::move(run).finish();
-    const Capture cut = recorded_from(whole, 43'000);
-    ASSERT_LE(cut.calls.size(), 3U);
-    for (const bool read : {true, false}) {
-      const CaptureGraph all = capture_graph(whole),
-                         part = capture_graph(cut, {.read_waits = read});
-      EXPECT_EQ(part.ranks.notes, std::vector<std::string>{}) << wait;
-      EXPECT_LE(replay_error_s(part.graph), rounding_s) << wait;
-      for (const double factor : {0.5, 1.0, 2.0, 10.0})
-        EXPECT_NEAR(scaled_span_s(part.graph, factor), scaled_span_s(all.graph, factor), 1e-9)
-            << wait << ", read " << read << ", times " << factor;
-    }
-  }
-}
-
-// An event may be behind work that more follows: what was over when the wait ended is waited for.
-TEST(CaptureGraph, AnEventFromBeforeTheRecordingIsOfWhatWasOver) {
-  MadeRun run(2);
-  run.launch(0, run.kernel("a"), 100'000);
-  const MadeRun::Call after_a = run.record(0);
-  run.launch(0, run.kernel("long"), 900'000);
-  run.sync_event(after_a);
-  run.launch(1, run.kernel("b"), 2'000'000);
-  const Capture whole = std::move(run).finish();
-  const Capture cut = recorded_from(whole, 5'000);
-  EXPECT_TRUE(has_arc(capture_graph(whole).graph, "a > host 105: sync"));
-  EXPECT_TRUE(has_arc(capture_graph(cut).graph, "a > host 105: sync (inferred)"));
-}
-
-// A wait of one process is none for the work of another one.
-TEST(CaptureGraph, LaunchesWithoutACallAreOfTheProcessOfTheirStream) {
-  MadeRun run(2);
-  run.launch(0, run.kernel("a"), 100'000);
-  run.launch(1, run.kernel("b"), 50'000);
-  run.sync_stream(0);
-  run.launch(0, run.kernel("c"), 10'000);
-  run.launch(1, run.kernel("d"), 10'000);
-  Capture cut = recorded_from(std::move(run).finish(), 8'000);
-  cut.calls.at(0).kind = CallKind::device_sync;
-  cut.threads.push_back({2, 1});
-  cut.calls.at(2).thread = 1;  // the launch of d is another process's
-  const ExecutionGraph graph = capture_graph(cut).graph;
-  EXPECT_TRUE(has_arc(graph, "a > host 105: sync"));
-  EXPECT_FALSE(has_arc(graph, "b > host 105: sync"));
-}
-
 // A call that found the work done took its time itself: faster launches do not shorten it.
 TEST(CaptureGraph, AWaitThatFoundNothingToWaitForKeepsItsTime) {
   MadeRun run(1);
@@ -463,37 +383,6 @@ TEST(CaptureGraph, SaysWhatItLeavesOut) {
             std::vector<std::string>{
                 "2 of 3 waits of a stream for another are left out: 1 where one of the two has no "
                 "work, 1 that the captured times do not keep"});
-}
-
-TEST(CaptureGraph, SaysWhichCallsItDoesNotBelieve) {
-  const auto notes = [](const Capture& capture) { return capture_graph(capture).ranks.notes; };
-  MadeRun run(1);
-  run.launch(0, run.kernel("a"), 50'000);
-  run.launch(0, run.kernel("b"), 50'000);
-  run.sync_device();
-  run.spend(10'000);
-  run.sync_device();
-  run.launch(0, run.kernel("c"), 10'000);
-  const Capture capture = std::move(run).finish();
-  EXPECT_EQ(notes(capture), std::vector<std::string>{});
-  Capture late = capture;
-  late.launches.back().start_ns -= 10'000;  // before its call
-  EXPECT_EQ(notes(late), std::vector<std::string>{
-                             "1 launches begin before their call, which clocks cannot tell: "
-                             "these calls are left out"});
-  Capture early = capture;
-  early.launches[1].duration_ns += 8'000;  // beyond the end of the wait
-  EXPECT_EQ(notes(early),
-            std::vector<std::string>{"1 times the host went on before what it waited for was over: "
-                                     "these waits are left out"});
-  Capture long_wait = capture;
-  long_wait.calls[3].duration_ns = 2'000'000;
-  long_wait.calls[4].start_ns += 2'000'000;
-  long_wait.launches[2].start_ns += 2'000'000;
-  long_wait.launches[2].launch_ns = long_wait.calls[4].start_ns;
-  EXPECT_EQ(notes(long_wait),
-            std::vector<std::string>{"1 waits of the host, 2.0 ms in all, are for nothing that was "
-                                     "recorded: they are taken to last as long at any clock"});
 }
 
 }  // namespace
