@@ -92,10 +92,14 @@ PlanResult answer(const Question& question, const Shared& shared, const Explorat
     }
   }
   result.solve_time_s = seconds_since(start);
-  if (!result.plan.clock_of_site.empty()) {
-    result.sim = simulator.totals(result.plan, switching_of(input, question));
-    add_power(result.sim, input.host_power_w);
-  }
+  if (result.plan.clock_of_site.empty()) return result;
+  result.sim = simulator.totals(result.plan, switching_of(input, question));
+  add_power(result.sim, input.host_power_w);
+  // Plans of these granularities are chosen as if changes of clock were free.
+  const std::vector<Mark> missed =
+      marks_of_changes({question.goal, found.baseline.total, result.sim.total, {}, {}});
+  if (std::ranges::find(missed, MarkKind::slack_missed, &Mark::kind) != missed.end())
+    result.status = SolveStatus::infeasible;
   return result;
 }
 

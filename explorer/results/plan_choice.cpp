@@ -123,6 +123,15 @@ double real(const SqlValue& value) {
   return number != nullptr ? static_cast<double>(*number) : value_as<double>(value);
 }
 
+void PlanCandidate::require_in_time() const {
+  if (in_time) return;
+  throw NoPlanError(
+      fmt::format("plan {} per {} is late: with its changes of clock it takes {:+.2f} % more time, "
+                  "{:g} % are allowed",
+                  id, granularity, in_percent * time_change.value, in_percent * slack_frac),
+      {.in = {}, .hint = "granularity segment counts changes of clock, iteration has none"});
+}
+
 StoredRun find_stored_run(const ResultStore& store, std::string_view name) {
   if (name == "latest") return newest_run(store);
   std::string_view digits = name;
@@ -195,9 +204,10 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
                      {.in = {}, .hint = "'rubato export plans' lists the plans of a run"});
   }
   const PlanCandidate best = *std::ranges::min_element(fit, {}, [](const PlanCandidate& one) {
-    return std::tuple(one.goal == "least_cost", !one.goal.ends_with("waste"), one.slack_frac,
-                      !one.in_time, one.objective, fineness(one.granularity), one.id);
+    return std::tuple(one.goal == "least_cost", !one.goal.ends_with("waste"), !one.in_time,
+                      one.slack_frac, one.objective, fineness(one.granularity), one.id);
   });
+  if (!plan_id) best.require_in_time();
   // Strict and relaxed waste are one goal with other slacks.
   const auto family = [](const PlanCandidate& one) {
     return one.goal.ends_with("waste") ? std::string_view("waste") : std::string_view(one.goal);
@@ -214,7 +224,7 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
         fineness(one.granularity) < fineness(choice.plans.back().granularity)) {
       choice.plans.push_back(one);
     }
-    if (one.granularity == best.granularity && one.slack_frac > best.slack_frac)
+    if (one.granularity == best.granularity && one.in_time && one.slack_frac > best.slack_frac)
       choice.slower.push_back(one);
   }
   sort_by(choice.slower, &PlanCandidate::slack_frac);

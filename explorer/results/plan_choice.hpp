@@ -5,11 +5,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "common/error.hpp"
 #include "explorer/results/store.hpp"
 
 namespace rubato {
+
+/// No plan ends in the time that it was asked for.
+class NoPlanError : public Error {
+ public:
+  NoPlanError(const std::string& what, ErrorDetail detail)
+      : Error(ExitStatus::no_plan, what, std::move(detail)) {}
+};
 
 /// A run in a result database: of a trace (table runs) or captured (graph_runs).
 struct StoredRun {
@@ -41,6 +50,9 @@ struct PlanCandidate {
   StoredChange time_change, energy_change;
   double objective = 0.0;  ///< less is better: change of energy, or of least_cost the cost
   bool in_time = true;     ///< within its slack with those changes
+
+  /// @throws NoPlanError if it is not
+  void require_in_time() const;
   std::optional<double> lower_bound_j;  ///< where the goal is energy
   std::optional<double> gap_frac;
   std::optional<std::int64_t> clock_changes;
@@ -49,16 +61,19 @@ struct PlanCandidate {
 
 /// The chosen plan and those of its run, goal and aggregation that may stand in for it.
 struct PlanChoice {
-  std::vector<PlanCandidate> plans;   ///< the chosen one, then coarser ones in time, finest first
-  std::vector<PlanCandidate> slower;  ///< of its granularity with more slack, least slack first
+  std::vector<PlanCandidate> plans;  ///< the chosen one, then coarser ones in time, finest first
+  /// In time, of its granularity with more slack, least slack first.
+  std::vector<PlanCandidate> slower;
 };
 
 /// @param granularity, goal  empty: any; goals as they are stored or asked for ("cost")
 /// Of the plans that fit, the first in this order is chosen: those of waste goals, then of other
-/// goals, then of least_cost; with the least slack; in time; saving most (of least_cost the
+/// goals, then of least_cost; in time; with the least slack; saving most (of least_cost the
 /// cheapest); of the coarsest granularity.
 /// @return the chosen plan and those beside it
-/// @throws UsageError if no plan fits
+/// @throws UsageError if no plan fits; NoPlanError if none that fits is in time, unless one is
+/// named
+///         by its id
 [[nodiscard]] PlanChoice choose_plans(const ResultStore& store, StoredRun run,
                                       std::string_view granularity, std::string_view goal,
                                       std::optional<std::int64_t> plan_id);

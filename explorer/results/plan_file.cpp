@@ -294,6 +294,7 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
   PlanChoice chosen =
       choose_plans(store, run, request.granularity == "auto" ? "segment" : request.granularity,
                    request.goal, request.plan_id);
+  chosen.plans.front().require_in_time();
   const StoredBaseline baseline = stored_baseline(store, run);
   for (auto* list : {&chosen.plans, &chosen.slower}) {
     for (PlanCandidate& one : *list) one.energy_change = change_of_boards(one, baseline);

@@ -25,7 +25,9 @@ struct PlanFileRequest {
 
 /// The plan that choose_plans() chooses, and after it coarser ones of the same run and goal to fall
 /// back on, each with what it promises. Those with more slack follow under "slower".
-/// @throws UsageError if there is no such run or plan, or no plan was found
+/// @throws UsageError if there is no such run or plan, or no plan was found; NoPlanError if the
+/// plan
+///         is late with its changes of clock
 [[nodiscard]] nlohmann::ordered_json plan_file(const ResultStore& store,
                                                const PlanFileRequest& request);
 

@@ -35,8 +35,8 @@ CROSS JOIN plan_kernels pk ON pk.plan_id = b.plan_id
 CROSS JOIN kernels k ON k.run_id = r.run_id AND k.kernel_id = pk.kernel_id
 GROUP BY r.run_id;
 
--- The least energy per run among the plans no slower than the default clocks allow; beside it what to set, where it is one clock,
--- and what it rests on.
+-- The least energy per run, with changes of clock as the spec knows them, among the plans that are then no slower than the default
+-- clocks; beside it what to set, where it is one clock, and what it rests on.
 DROP VIEW IF EXISTS v_best_plan;
 CREATE VIEW v_best_plan AS
 SELECT v.*, r.power_limit_w,
@@ -54,7 +54,8 @@ FROM runs r
 CROSS JOIN v_plans v ON v.run_id = r.run_id AND v.plan_id = (
   SELECT plan_id FROM plans
   WHERE run_id = r.run_id AND goal = 'strict_waste' AND status IN ('optimal', 'feasible')
-  ORDER BY energy_j, plan_id LIMIT 1);
+    AND NOT EXISTS (SELECT 1 FROM plan_marks m WHERE m.plan_id = plans.plan_id AND m.kind = 'slack missed')
+  ORDER BY coalesce(counted_energy_j, energy_j), plan_id LIMIT 1);
 
 DROP VIEW IF EXISTS v_kernel_savings;
 CREATE VIEW v_kernel_savings AS
@@ -197,13 +198,13 @@ SELECT e.experiment_id, e.name, e.first_run_utc, e.planned_units,
         WHERE eu.experiment_id = e.experiment_id) AS finished_units
 FROM experiments e;
 
--- Per experiment, setting, goal and slack: the answer that uses the least energy; of captured runs among those in time as played.
+-- Per experiment, setting, goal and slack: the answer that uses the least energy, of those in time with their changes of clock.
 DROP VIEW IF EXISTS v_best_unit;
 CREATE VIEW v_best_unit AS
 SELECT * FROM (
   SELECT v.*, row_number() OVER (PARTITION BY experiment_id, run_id, graph_run_id, goal, slack_pct
                                  ORDER BY energy_j, plan_id, graph_plan_id) AS rank
-  FROM v_experiment_units v WHERE status IN ('optimal', 'feasible') AND in_time IS NOT 0)
+  FROM v_experiment_units v WHERE status IN ('optimal', 'feasible') AND keeps_slack)
 WHERE rank = 1;
 
 DROP VIEW IF EXISTS v_class_savings;
@@ -387,7 +388,7 @@ LEFT JOIN graph_plans g ON g.graph_plan_id = (
   SELECT graph_plan_id FROM graph_plans WHERE granularity = v.granularity AND time_s = v.plan_time_s
     AND energy_j = v.plan_energy_j ORDER BY graph_plan_id LIMIT 1);
 
--- As v_best_plan: per captured run and slack asked for, the plan with the least energy. (Plans of least cost are of no slack.)
+-- As v_best_plan: per captured run and slack asked for, the plan with the least energy as played. (Plans of least cost are of no slack.)
 DROP VIEW IF EXISTS v_best_graph_plan;
 CREATE VIEW v_best_graph_plan AS
 SELECT v.*
@@ -396,7 +397,8 @@ CROSS JOIN v_graph_plans v ON v.graph_plan_id = b.graph_plan_id
 WHERE b.graph_plan_id = (
   SELECT graph_plan_id FROM v_graph_plans
   WHERE graph_run_id = b.graph_run_id AND slack_pct = 100.0 * b.slack_frac AND status IN ('optimal', 'feasible') AND goal <> 'least_cost'
-  ORDER BY energy_j, graph_plan_id LIMIT 1);
+    AND counted_in_time IS NOT 0
+  ORDER BY coalesce(counted_energy_change_pct, energy_change_pct), graph_plan_id LIMIT 1);
 
 -- The same question answered for two captured runs, as v_compare.
 DROP VIEW IF EXISTS v_compare_graphs;

@@ -86,7 +86,9 @@ ComparedPlan compared_plan(const ResultStore& store, const std::string& plan) {
               one.slack_frac > 0.0
                   ? fmt::format(", slack {} %", format_number(percent * one.slack_frac))
                   : "",
-              whole(row[3]) != 0 ? ", changes of clock counted" : ""),
+              whole(row[3]) == 0 ? ""
+              : one.in_time      ? ", changes of clock counted"
+                                 : ", changes of clock counted, late"),
           .iterations = iterations,
           .defaults = {time_s, boards_j},
           .planned = {(1.0 + one.time_change.value) * time_s, (1.0 + energy.value) * boards_j},
