@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <random>
 #include <span>
@@ -16,6 +17,7 @@
 #include "explorer/free_cost.hpp"
 #include "explorer/solver.hpp"
 #include "models/calibration/change_errors.hpp"
+#include "models/validation/uncertainty.hpp"
 
 namespace rubato {
 
@@ -36,24 +38,46 @@ Cost total_of(const Trace& trace, const GpuModel& model, const ClockGrid& grid, 
   return total_of(simulate(trace, model, grid, plan, switching));
 }
 
-// How far a plan takes each kernel from the default clocks; of several clocks the farthest counts.
+// What a plan's clocks do to a kernel.
+struct ClockChangeOfKernel {
+  ErrorReach reach;  // of several clocks the farthest counts
+  TimeBand band;     // of all its launches together
+};
+
 // For measured cells the clocks asked for are taken, since those in effect are not known.
-std::vector<ErrorReach> reach_of_kernels(const Trace& trace, const GpuModel& model,
-                                         const ClockGrid& grid, const Plan& plan) {
-  std::vector<ErrorReach> reach(trace.kernels.size());
-  std::vector<std::pair<KernelId, ClockId>> used;
-  const std::vector<Site> launches = sites(trace, plan);
-  for (std::size_t i = 0; i < launches.size(); ++i)
-    used.emplace_back(launches[i].kernel, plan.clock_of_site[i]);
-  std::ranges::sort(used);
-  used.erase(std::unique(used.begin(), used.end()), used.end());
-  for (const auto& [kernel, clock] : used) {
-    ErrorReach& most = reach[index(kernel)];
-    const ErrorReach own = model.measured() != nullptr ? error_reach(model.spec(), grid, clock)
-                                                       : error_reach(model, grid, kernel, clock);
-    most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
+std::vector<ClockChangeOfKernel> changes_of_kernels(const Trace& trace, const GpuModel& model,
+                                                    const ClockGrid& grid, const Plan& plan) {
+  std::map<std::pair<KernelId, ClockId>, double> launches;
+  const std::vector<Site> all = sites(trace, plan);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    launches[{all[i].kernel, plan.clock_of_site[i]}] += all[i].repeat;
+  std::vector<double> of_kernel(trace.kernels.size());
+  for (const auto& [at, count] : launches) of_kernel[index(at.first)] += count;
+  std::vector<ClockChangeOfKernel> changes(trace.kernels.size());
+  if (model.measured() == nullptr) {
+    for (const auto& [at, count] : launches) changes[index(at.first)].band = {0.0, 0.0};
   }
-  return reach;
+  for (const auto& [at, count] : launches) {
+    const auto& [kernel, clock] = at;
+    auto& [most, band] = changes[index(kernel)];
+    if (model.measured() != nullptr) {
+      const ErrorReach own = error_reach(model.spec(), grid, clock);
+      most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
+      continue;
+    }
+    const auto in_effect = [&, of = kernel](ClockId id) {
+      return clock_in_effect(model.spec(), grid[id], model.evaluate(of, grid[id]));
+    };
+    const ClockInEffect usual = in_effect(grid.default_clock()), chosen = in_effect(clock);
+    if (clock != grid.default_clock()) {
+      const ErrorReach own = error_reach(model.spec(), usual, chosen);
+      most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
+    }
+    const TimeBand own = time_band(usual, chosen);
+    const double share = count / of_kernel[index(kernel)];
+    band = {band.low + share * own.low, band.high + share * own.high};
+  }
+  return changes;
 }
 
 ModelErrors change_errors(const ModelErrors& errors) {
@@ -149,6 +173,13 @@ SavingInterval scaled_interval(const SavingInterval& drawn, const RelativeErrors
   return found;
 }
 
+Interval cut(const Interval& interval, const Interval& possible) {
+  const double low = std::min(possible.low_pct, possible.median_pct),
+               high = std::max(possible.high_pct, possible.median_pct);
+  return {std::clamp(interval.low_pct, low, high), std::clamp(interval.median_pct, low, high),
+          std::clamp(interval.high_pct, low, high)};
+}
+
 Cost needed_scale(const SavingInterval& drawn, const Cost& estimate_pct, const Cost& measured_pct) {
   return {needed_scale(drawn.time, estimate_pct.time_s, measured_pct.time_s),
           needed_scale(drawn.energy, estimate_pct.energy_j, measured_pct.energy_j)};
@@ -238,15 +269,25 @@ PlanIntervals::PlanIntervals(const Trace& trace, const GpuModel& model,
       scale_(scale_of_model(model, errors.scales.plans)),
       host_power_w_(host_power_w),
       bases_(models.size()),
+      bases_of_kernels_(models.size()),
       draws_(shared_draws != nullptr
                  ? scaled_to(errors, *shared_draws->of(models.size(), trace.kernels.size()))
                  : draw_change_errors(errors, models.size(), trace.kernels.size())),
       known_factors_(trace.kernels.size()) {
   const Plan defaults = uniform_plan(trace, grid.default_clock());
   base_ = counted(total_of(trace, model, grid, defaults, switching));
+  Cost none;
+  base_kernels_ = kernel_costs(model, defaults, switching, none);
   parallel_for(models.size(), [&](std::size_t m) {
+    Cost rest;
     bases_[m] = counted(total_of(trace, models[m], grid, defaults, switching));
+    bases_of_kernels_[m] = kernel_costs(models[m], defaults, switching, rest);
   });
+  // Where a kernel stands in the trace moves no draw.
+  const std::vector<std::size_t> order = order_by_name(trace.kernels);
+  const std::vector<Cost> drawn = draws_;
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    draws_[i - i % order.size() + order[i % order.size()]] = drawn[i];
 }
 
 std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan& plan,
@@ -261,13 +302,33 @@ std::vector<Cost> PlanIntervals::kernel_costs(const GpuModel& model, const Plan&
 }
 
 SavingInterval PlanIntervals::of(const Plan& plan) {
-  return scaled_interval(drawn(plan), scale_, estimate_pct(plan));
+  return of(plan, counted(total_of(trace_, model_, grid_, plan, switching_)));
 }
 
 SavingInterval PlanIntervals::of(const Plan& plan, const Cost& simulated,
                                  const SwitchModel& switching) {
-  return scaled_interval(draws(plan, switching).widened_interval(), scale_,
-                         change_pct(simulated, base_));
+  SavingInterval found = scaled_interval(draws(plan, switching).widened_interval(), scale_,
+                                         change_pct(simulated, base_));
+  found.time = cut(found.time, possible_time(plan, simulated, switching));
+  return found;
+}
+
+// Changes of time that a plan may bring if every kernel is at an end of its band.
+Interval PlanIntervals::possible_time(const Plan& plan, const Cost& simulated,
+                                      const SwitchModel& switching) const {
+  const auto changes = changes_of_kernels(trace_, model_, grid_, plan);
+  Cost rest;
+  (void)kernel_costs(model_, plan, switching, rest);
+  double low_s = rest.time_s, high_s = rest.time_s;
+  for (std::size_t k = 0; k < changes.size(); ++k) {
+    const double usual_s = base_kernels_[k].time_s;
+    if (!(usual_s > 0.0)) continue;
+    low_s += changes[k].band.low * usual_s;
+    high_s += changes[k].band.high * usual_s;
+  }
+  return {rubato::change_pct(low_s, base_.time_s),
+          rubato::change_pct(simulated.time_s, base_.time_s),
+          rubato::change_pct(high_s, base_.time_s)};
 }
 
 Cost PlanIntervals::estimate_pct(const Plan& plan) const {
@@ -301,7 +362,10 @@ std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factor
 
 // Each kernel's totals are multiplied by its error. What changes of clock take has no error.
 SavingDraws PlanIntervals::draws(const Plan& plan, const SwitchModel& switching) {
-  const auto factors = factors_of(reach_of_kernels(trace_, model_, grid_, plan));
+  const auto changes = changes_of_kernels(trace_, model_, grid_, plan);
+  std::vector<ErrorReach> reach;
+  for (const ClockChangeOfKernel& change : changes) reach.push_back(change.reach);
+  const auto factors = factors_of(reach);
   SavingDraws draws(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
     Cost rest;
@@ -314,9 +378,10 @@ SavingDraws PlanIntervals::draws(const Plan& plan, const SwitchModel& switching)
         continue;
       }
       const Cost* const of_model = factors[k]->data() + m * draws_per_model;
+      const double usual_s = bases_of_kernels_[m][k].time_s;
       for (std::size_t d = 0; d < draws_per_model; ++d)
-        add(sums[d],
-            {kernels[k].time_s * of_model[d].time_s, kernels[k].energy_j * of_model[d].energy_j});
+        add(sums[d], {changes[k].band.cut(kernels[k].time_s * of_model[d].time_s, usual_s),
+                      kernels[k].energy_j * of_model[d].energy_j});
     }
     for (std::size_t d = 0; d < draws_per_model; ++d)
       draws.set(m * draws_per_model + d, counted(sums[d]), bases_[m]);

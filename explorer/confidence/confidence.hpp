@@ -58,6 +58,10 @@ class SavingDraws {
 [[nodiscard]] SavingInterval scaled_interval(const SavingInterval& drawn,
                                              const RelativeErrors& scale, const Cost& estimate_pct);
 
+/// The part of an interval that is possible. @param possible  widened to hold its median, the
+/// estimate
+[[nodiscard]] Interval cut(const Interval& interval, const Interval& possible);
+
 /// The least factor with which scaled_interval() holds what was measured.
 [[nodiscard]] Cost needed_scale(const SavingInterval& drawn, const Cost& estimate_pct,
                                 const Cost& measured_pct);
@@ -100,7 +104,8 @@ class StandardErrorDraws {
                                              double host_power_w = 0.0);
 
 /// The same for many plans of one trace. What does not depend on the plan is drawn and replayed
-/// once. For one thread; what is passed by reference must outlive it.
+/// once. Times stay within what clocks can change, see TimeBand. For one thread; what is passed by
+/// reference must outlive it.
 class PlanIntervals {
  public:
   /// @param host_power_w  of the rest of the node, for as long as a plan takes; without error
@@ -137,6 +142,8 @@ class PlanIntervals {
   [[nodiscard]] SavingDraws draws(const Plan& plan, const SwitchModel& switching);
   [[nodiscard]] std::vector<Cost> kernel_costs(const GpuModel& model, const Plan& plan,
                                                const SwitchModel& switching, Cost& rest) const;
+  [[nodiscard]] Interval possible_time(const Plan& plan, const Cost& simulated,
+                                       const SwitchModel& switching) const;
   [[nodiscard]] std::vector<std::shared_ptr<const Factors>> factors_of(
       std::span<const ErrorReach> reach);
 
@@ -151,8 +158,10 @@ class PlanIntervals {
   }
   RelativeErrors scale_;
   double host_power_w_;
-  Cost base_;                ///< the default clocks, by the model
-  std::vector<Cost> bases_;  ///< and by the drawn ones, shape [models]
+  Cost base_;                                        ///< the default clocks, by the model
+  std::vector<Cost> bases_;                          ///< and by the drawn ones, shape [models]
+  std::vector<Cost> base_kernels_;                   ///< the same of each kernel, shape [kernels]
+  std::vector<std::vector<Cost>> bases_of_kernels_;  ///< shape [models][kernels]
   std::vector<Cost> draws_;  ///< logarithms of errors far from the default clocks, shape [models x
                              ///< draws x kernels]
   std::vector<std::vector<KnownFactors>> known_factors_;  ///< of plans so far, by kernel

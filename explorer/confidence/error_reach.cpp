@@ -54,6 +54,12 @@ ErrorReach error_reach(const GpuModel& model, const ClockGrid& grid, KernelId ke
              : error_reach(model.spec(), at(grid.default_clock()), at(clock));
 }
 
+TimeBand time_band(const ClockInEffect& usual, const ClockInEffect& chosen) {
+  if (usual.mem != chosen.mem) return {};
+  const double ratio = usual.asked_mhz / chosen.asked_mhz;
+  return {std::min(ratio, 1.0), std::max(ratio, 1.0)};
+}
+
 Cost with_error(const Cost& cost, const ErrorReach& reach, const Cost& logarithms) {
   return {cost.time_s * std::exp(reach.time * logarithms.time_s),
           cost.energy_j * std::exp(reach.energy * logarithms.energy_j)};

@@ -1,6 +1,9 @@
 #pragma once
 // How much of the error of a change of clock a kernel has: small changes err less than large ones.
 
+#include <algorithm>
+#include <limits>
+
 #include "models/gpu/clock_grid.hpp"
 #include "models/kernel/model.hpp"
 #include "models/table/gpu_model.hpp"
@@ -40,6 +43,20 @@ struct ErrorReach {
 /// The same for one kernel, at the clocks that the model's power limit leaves it.
 [[nodiscard]] ErrorReach error_reach(const GpuModel& model, const ClockGrid& grid, KernelId kernel,
                                      ClockId clock);
+
+/// Between which factors a kernel's time lies against another clock, whatever its model: a lower
+/// core clock takes no less time, and no more than the clocks' ratio.
+struct TimeBand {
+  double low = 0.0, high = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] double cut(double time_s, double usual_s) const {
+    return std::clamp(time_s, low * usual_s, high * usual_s);
+  }
+};
+
+/// Under one power limit, whether it lowers the clocks or not. Not bounded where the memory clocks
+/// differ.
+[[nodiscard]] TimeBand time_band(const ClockInEffect& usual, const ClockInEffect& chosen);
 
 /// Time and energy under an error. @param logarithms  of the factors where reach is 1
 [[nodiscard]] Cost with_error(const Cost& cost, const ErrorReach& reach, const Cost& logarithms);

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "common/numbers.hpp"
-#include "explorer/confidence/confidence.hpp"
 #include "models/gpu/ensemble.hpp"
 #include "models/kernel/coefficients.hpp"
 #include "models/validation/model_errors.hpp"
@@ -54,12 +53,12 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
       scale_(widening_only(model_errors(model.spec()).scales.plans)),
       base_{baseline.span_s, baseline.total_energy_j} {
   const std::vector<Kernel>& kernels = model.graph().kernels();
+  // Numbered by name: where a kernel stands in a file moves no draw.
   std::map<std::string, std::size_t> sources;
-  for (const Kernel& kernel : kernels) {
-    source_of_kernel_.push_back(
-        sources.try_emplace(source_of(model.spec(), kernel), sources.size()).first->second);
-  }
-  sources_ = sources.size();
+  for (const Kernel& kernel : kernels) sources.try_emplace(source_of(model.spec(), kernel));
+  for (auto& [name, number] : sources) number = sources_++;
+  for (const Kernel& kernel : kernels)
+    source_of_kernel_.push_back(sources.at(source_of(model.spec(), kernel)));
   errors_ = draw_change_errors(model_errors(model.spec()), drawn_models, sources_);
   kernels_ = draw_captured(model.spec(), kernels, captured_points(as_captured), drawn_models);
   for (std::vector<KernelCoefficients>& drawn : kernels_) {
@@ -77,7 +76,7 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
 
 GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& run) const {
   Parts parts = parts_of(model_, plan, run);
-  for (auto& [at, part] : parts) part.reach = reach(at.first, at.second);
+  for (auto& [at, part] : parts) set_errors(part, at.first, at.second);
   SavingDraws draws(drawn_models * draws_per_model);
   for (std::size_t i = 0; i < drawn_models * draws_per_model; ++i) {
     const std::size_t m = i / draws_per_model;
@@ -87,9 +86,26 @@ GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& 
   const SavingInterval found = scaled_interval(
       draws.widened_interval(), scale_,
       {change_pct(run.span_s, base_.time_s), change_pct(run.total_energy_j, base_.energy_j)});
+  const Interval time = cut_time(found.time, parts, run);
   constexpr double frac = 0.01;  // of %
-  return {{frac * found.time.low_pct, frac * found.energy.low_pct},
-          {frac * found.time.high_pct, frac * found.energy.high_pct}};
+  return {{frac * time.low_pct, frac * found.energy.low_pct},
+          {frac * time.high_pct, frac * found.energy.high_pct}};
+}
+
+// What scaling moved beyond the bands comes back: no run is faster than all its launches are, and
+// the longest path is as slow as its launches can be.
+Interval GraphPlanIntervals::cut_time(const Interval& time, const Parts& parts,
+                                      const GraphRun& run) const {
+  double fastest = 1.0, most_s = run.span_s;
+  for (const auto& [at, part] : parts) {
+    const auto& [kernel, clock] = at;
+    const double usual = model_.evaluate(kernel, grid_[grid_.default_clock()]).time_s /
+                         model_.evaluate(kernel, grid_[clock]).time_s;
+    fastest = std::min(fastest, part.band.low);
+    if (part.path_s > 0.0) most_s += part.path_s * (part.band.high * usual - 1.0);
+  }
+  return cut(time, {100.0 * (fastest - 1.0), change_pct(run.span_s, base_.time_s),
+                    change_pct(most_s, base_.time_s)});
 }
 
 GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
@@ -110,14 +126,15 @@ GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
   return parts;
 }
 
-// How much of the errors of a change of clock a kernel has: of the clocks that it runs at alone,
-// lowered where it reaches the power limit.
-ErrorReach GraphPlanIntervals::reach(KernelId kernel, ClockId clock) const {
-  if (clock == grid_.default_clock()) return {};
+// The errors of a change of clock, of the clocks that a kernel runs at alone, lowered where it
+// reaches the power limit.
+void GraphPlanIntervals::set_errors(Part& part, KernelId kernel, ClockId clock) const {
   const auto at = [&](ClockId id) {
     return clock_in_effect(model_.spec(), grid_[id], model_.evaluate(kernel, grid_[id]));
   };
-  return error_reach(model_.spec(), at(grid_.default_clock()), at(clock));
+  const ClockInEffect usual = at(grid_.default_clock()), chosen = at(clock);
+  if (clock != grid_.default_clock()) part.reach = error_reach(model_.spec(), usual, chosen);
+  part.band = time_band(usual, chosen);
 }
 
 // Time and energy of a launch in a draw, each over that in the model.
@@ -128,13 +145,22 @@ Cost GraphPlanIntervals::drawn(std::size_t model, KernelId kernel, ClockId clock
   return {other.time_s / own.time_s, other.energy_j / own.energy_j};
 }
 
+// Time of a launch in a draw at the default clocks, over that in the model at a clock.
+double GraphPlanIntervals::usual_s(std::size_t model, KernelId kernel, ClockId clock) const {
+  const OperatingPoint usual =
+      operating_point(specs_[model], kernels_[model][index(kernel)], grid_[grid_.default_clock()],
+                      model_.power_limit_w());
+  return usual.time_s / model_.evaluate(kernel, grid_[clock]).time_s;
+}
+
 Cost GraphPlanIntervals::total(const Parts& parts, const GraphRun& run, std::size_t model,
                                std::span<const Cost> logarithms) const {
   Cost sum{run.span_s, run.total_energy_j};
   for (const auto& [at, part] : parts) {
     const auto& [kernel, clock] = at;
-    const Cost factor = with_error(drawn(model, kernel, clock), part.reach,
-                                   logarithms[source_of_kernel_[index(kernel)]]);
+    Cost factor = with_error(drawn(model, kernel, clock), part.reach,
+                             logarithms[source_of_kernel_[index(kernel)]]);
+    factor.time_s = part.band.cut(factor.time_s, usual_s(model, kernel, clock));
     sum.time_s += part.path_s * (factor.time_s - 1.0);
     sum.energy_j += part.energy_j * (factor.energy_j - 1.0);
   }

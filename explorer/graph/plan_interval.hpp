@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "explorer/confidence/error_reach.hpp"
+#include "explorer/confidence/confidence.hpp"
 #include "models/table/profile_table.hpp"
 #include "models/validation/model_errors.hpp"
 #include "sim/graph/simulator.hpp"
@@ -44,6 +44,7 @@ class GraphPlanIntervals {
   /// To first order: the run takes longer by what launches on its critical path take longer, and
   /// energies add up. Left out is idle power while one GPU waits longer for another.
   /// @param run  of the plan
+  /// Times stay within what clocks can change, see TimeBand.
   /// @return widened, where needed, to hold what the model itself says
   [[nodiscard]] GraphPlanInterval of(const GraphPlan& plan, const GraphRun& run) const;
 
@@ -53,13 +54,17 @@ class GraphPlanIntervals {
     double path_s = 0.0;  // on the critical path
     double energy_j = 0.0;
     ErrorReach reach;  // of the errors of its change of clock, see error_reach
+    TimeBand band;     // of its time at the default clocks, in the model and in every draw
   };
   using Parts = std::map<std::pair<KernelId, ClockId>, Part>;
 
   [[nodiscard]] static Parts parts_of(const GraphModel& model, const GraphPlan& plan,
                                       const GraphRun& run);
-  [[nodiscard]] ErrorReach reach(KernelId kernel, ClockId clock) const;
+  void set_errors(Part& part, KernelId kernel, ClockId clock) const;
+  [[nodiscard]] Interval cut_time(const Interval& time, const Parts& parts,
+                                  const GraphRun& run) const;
   [[nodiscard]] Cost drawn(std::size_t model, KernelId kernel, ClockId clock) const;
+  [[nodiscard]] double usual_s(std::size_t model, KernelId kernel, ClockId clock) const;
   [[nodiscard]] Cost total(const Parts& parts, const GraphRun& run, std::size_t model,
                            std::span<const Cost> logarithms) const;
 

@@ -59,16 +59,21 @@ PipelineIntervals::UsedOption PipelineIntervals::used_option(std::size_t type,
                   .kernels = kernels_of_[entry],
                   .clocks = {},
                   .limit_w = limit_w > 0.0 ? limit_w : model_.power_limit_w(),
-                  .reach = {}};
+                  .reach = {},
+                  .bands = {}};
   const std::vector<std::string>& labels = clocks_[entry].clock_of_kernel[option];
   for (std::size_t k = 0; k < labels.size(); ++k) {
     // "auto/auto, 200 W": power limits are choices at clocks of the grid.
     used.clocks.push_back(*grid_.find(labels[k].substr(0, labels[k].find(','))));
     const KernelId kernel = used.kernels[k].kernel;
     const ClockPair &usual = grid_[grid_.default_clock()], &asked = grid_[used.clocks[k]];
-    used.reach.push_back(error_reach(
-        model_.spec(), clock_in_effect(model_.spec(), usual, model_.evaluate(kernel, usual)),
-        clock_in_effect(model_.spec(), asked, point_at(model_, kernel, asked, used.limit_w))));
+    const ClockInEffect before =
+                            clock_in_effect(model_.spec(), usual, model_.evaluate(kernel, usual)),
+                        now = clock_in_effect(model_.spec(), asked,
+                                              point_at(model_, kernel, asked, used.limit_w));
+    used.reach.push_back(error_reach(model_.spec(), before, now));
+    used.bands.push_back(used.limit_w == model_.power_limit_w() ? time_band(before, now)
+                                                                : TimeBand{});
   }
   return used;
 }
@@ -90,24 +95,26 @@ std::vector<PipelineIntervals::UsedOption> PipelineIntervals::used_options(
 }
 
 // Cost of all launches of each kernel in a pass at an option.
-std::vector<Cost> PipelineIntervals::kernel_costs(const GpuModel& model, const ClockGrid& grid,
-                                                  const UsedOption& used) {
-  std::vector<Cost> costs;
+std::vector<PipelineIntervals::PassCost> PipelineIntervals::kernel_costs(
+    const GpuModel& model, const UsedOption& used) const {
+  std::vector<PassCost> costs;
   for (std::size_t k = 0; k < used.kernels.size(); ++k) {
     const PassKernel& of = used.kernels[k];
-    const OperatingPoint point = point_at(model, of.kernel, grid[used.clocks[k]], used.limit_w);
-    costs.push_back({of.launches * point.time_s, of.launches * point.energy_j});
+    const OperatingPoint point = point_at(model, of.kernel, grid_[used.clocks[k]], used.limit_w),
+                         usual = model.evaluate(of.kernel, grid_[grid_.default_clock()]);
+    costs.push_back(
+        {{of.launches * point.time_s, of.launches * point.energy_j}, of.launches * usual.time_s});
   }
   return costs;
 }
 
-Cost PipelineIntervals::with_errors(const std::vector<Cost>& costs, const UsedOption& used,
+Cost PipelineIntervals::with_errors(const std::vector<PassCost>& costs, const UsedOption& used,
                                     std::span<const Cost> logarithms) {
   Cost sum;
   for (std::size_t k = 0; k < costs.size(); ++k) {
     const Cost cost =
-        with_error(costs[k], used.reach[k], logarithms[index(used.kernels[k].kernel)]);
-    sum.time_s += cost.time_s;
+        with_error(costs[k].cost, used.reach[k], logarithms[index(used.kernels[k].kernel)]);
+    sum.time_s += used.bands[k].cut(cost.time_s, costs[k].usual_s);
     sum.energy_j += cost.energy_j;
   }
   return sum;
@@ -143,13 +150,13 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
   const PipelinePlan defaults = highest_clocks(work_);
   std::vector<Cost> nominal;
   for (const UsedOption& option : used)
-    nominal.push_back(with_errors(kernel_costs(model_, grid_, option), option, no_errors));
+    nominal.push_back(with_errors(kernel_costs(model_, option), option, no_errors));
   SavingDraws changes(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {
     PipelineWork drawn = work_;
     PipelineSimulator simulator(drawn);  // refers to drawn: sees each change of it
-    std::vector<std::vector<Cost>> costs;
-    for (const UsedOption& option : used) costs.push_back(kernel_costs(models_[m], grid_, option));
+    std::vector<std::vector<PassCost>> costs;
+    for (const UsedOption& option : used) costs.push_back(kernel_costs(models_[m], option));
     const auto redraw = [&](std::span<const Cost> logarithms) {
       for (std::size_t i = 0; i < used.size(); ++i) {
         const Cost now = with_errors(costs[i], used[i], logarithms);

@@ -48,13 +48,15 @@ class PipelineIntervals {
   };
 
   // An option of a pass type that a plan uses: its kernels, their clocks and power limit. `reach`
-  // says how much each kernel has of the errors that grow away from the default clocks.
+  // says how much each kernel has of the errors that grow away from the default clocks, `bands`
+  // between which factors its time there lies.
   struct UsedOption {
     std::size_t type, option;
     std::vector<PassKernel> kernels;
     std::vector<ClockId> clocks;
     double limit_w;
     std::vector<ErrorReach> reach;
+    std::vector<TimeBand> bands;
   };
 
   // What the plan and the one it is compared with cost in one draw.
@@ -70,10 +72,15 @@ class PipelineIntervals {
                                   const PipelinePlan& plan,
                                   const PipelineIntervalQuestion& question) const;
   [[nodiscard]] UsedOption used_option(std::size_t type, std::size_t option) const;
-  [[nodiscard]] static std::vector<Cost> kernel_costs(const GpuModel& model, const ClockGrid& grid,
-                                                      const UsedOption& used);
+  // A kernel of an option: at its clock, and its time at the default clocks.
+  struct PassCost {
+    Cost cost;
+    double usual_s;
+  };
+  [[nodiscard]] std::vector<PassCost> kernel_costs(const GpuModel& model,
+                                                   const UsedOption& used) const;
   /// @param logarithms  of the errors drawn, shape [kernels of the step]
-  [[nodiscard]] static Cost with_errors(const std::vector<Cost>& costs, const UsedOption& used,
+  [[nodiscard]] static Cost with_errors(const std::vector<PassCost>& costs, const UsedOption& used,
                                         std::span<const Cost> logarithms);
 
   const std::vector<KernelClocks>& clocks_;

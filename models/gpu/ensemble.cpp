@@ -18,6 +18,9 @@ GpuSpec ensemble_member(const GpuSpec& spec, std::size_t i) {
   GpuSpec member = spec;
   const VectorXd shared = read_parameters(spec);
   write_parameters(shared + all.head(shared.size()), member);
+  // A card has the clocks it has, whatever a fit says of those it was not seen at.
+  for (std::size_t s = 0; s < member.mem_states.size(); ++s)
+    member.mem_states[s].boost_mhz = spec.mem_states[s].boost_mhz;
   for (std::size_t k = 0; k < member.kernels.size() && all.size() > shared.size(); ++k) {
     KernelCoefficients& c = member.kernels[k].coefficients;
     c = make_coefficients(

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <numeric>
 #include <random>
 #include <string>
+#include <string_view>
 
 #include <Eigen/Core>
 
@@ -166,20 +168,30 @@ double coefficient_error(const GpuSpec& spec, const Kernel& kernel, CoefficientS
   return std::clamp(spread, least, guess);
 }
 
+std::vector<std::size_t> order_by_name(std::span<const Kernel> kernels) {
+  std::vector<std::size_t> order(kernels.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t k) { return std::string_view(kernels[k].name); });
+  return order;
+}
+
 std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std::size_t count) {
   count = std::max<std::size_t>(1, count);
   std::mt19937_64 random(20260113);
   std::normal_distribution<double> gaussian;
   const std::vector<ClassDraws> classes = class_draws(count, random);
   CapturedDraws captured(classes);
+  const std::vector<std::size_t> order = order_by_name(trace.kernels);
   std::vector<GpuModel> models;
   for (std::size_t i = 0; i < count; ++i) {
     const GpuModel member(ensemble_member(model.spec(), i), trace, model.power_limit_w());
-    std::vector<KernelCoefficients> coefficients;
-    for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+    std::vector<KernelCoefficients> coefficients(member.coefficients().begin(),
+                                                 member.coefficients().end());
+    for (const std::size_t k : order) {
       const auto id = id_at<KernelId>(k);
       const Kernel& kernel = trace.kernels[k];
-      KernelCoefficients& c = coefficients.emplace_back(member.coefficients(id));
+      KernelCoefficients& c = coefficients[k];
       if (model.source(id) == CoefficientSource::anchored) {
         c = captured.of(member.spec(), kernel, *member.anchor(id), i);
         continue;
@@ -203,11 +215,12 @@ std::vector<std::vector<KernelCoefficients>> draw_captured(const GpuSpec& spec,
   std::mt19937_64 random(20260113);
   const std::vector<ClassDraws> classes = class_draws(count, random);
   CapturedDraws drawn(classes);
-  std::vector<std::vector<KernelCoefficients>> draws(count);
+  const std::vector<std::size_t> order = order_by_name(kernels);
+  std::vector<std::vector<KernelCoefficients>> draws(
+      count, std::vector<KernelCoefficients>(kernels.size()));
   for (std::size_t i = 0; i < count; ++i) {
     const GpuSpec member = ensemble_member(spec, i);
-    for (std::size_t k = 0; k < kernels.size(); ++k)
-      draws[i].push_back(drawn.of(member, kernels[k], captured[k], i));
+    for (const std::size_t k : order) draws[i][k] = drawn.of(member, kernels[k], captured[k], i);
   }
   return draws;
 }

@@ -20,6 +20,10 @@ namespace rubato {
 [[nodiscard]] double coefficient_error(const GpuSpec& spec, const Kernel& kernel,
                                        CoefficientSource source);
 
+/// Positions of kernels in the order of their names: draws are made in it, so that the order in
+/// which kernels stand in a file moves none.
+[[nodiscard]] std::vector<std::size_t> order_by_name(std::span<const Kernel> kernels);
+
 /// Draws of the model of a trace, deterministic:
 /// - the GPU and its measured kernels take the spec's ensemble in turn. Without an ensemble they do
 ///   not vary, and intervals know of them by model_errors alone;

@@ -105,7 +105,8 @@ class Names {
 /// Larger numbers of devices come from damaged files.
 inline constexpr std::int64_t most_devices = 1'000'000;
 
-/// The events of a file, in its order. The first of `calls` and of `messages` stands for none.
+/// The events of a file by their start, of a file merged of several processes in its order. The
+/// first of `calls` and of `messages` stands for none.
 struct Events {
   Names names;
   std::vector<Span> operators, annotations;
