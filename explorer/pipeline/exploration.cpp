@@ -59,8 +59,9 @@ class PerStage {
 // Answers questions for one kind of clock inside passes: one for a whole pass, or one per kernel.
 class PipelineQuestions {
  public:
-  PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks)
-      : stages_(stages_of(input, split, clocks)),
+  PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks,
+                    const Goal& goal)
+      : stages_(stages_of(input, split, clocks, goal)),
         model_(modelled(stages_, split)),
         work_(with_host_power(pipeline_work(make_schedule({.kind = split.schedule,
                                                            .stages = split.stages,
@@ -125,7 +126,10 @@ class PipelineQuestions {
   }
 
   static StageModelInput stages_of(const ExplorationInput& input, const PipelineSplit& split,
-                                   PassClocks clocks) {
+                                   PassClocks clocks, const Goal& goal) {
+    std::vector<double> slacks_frac;
+    if (const auto* waste = std::get_if<LeastWaste>(&goal))
+      slacks_frac.push_back(waste->slack_frac + waste->tolerance_frac);
     GpuSpec spec = input.spec;
     spec.power_limit.limit_w = input.power_limit_w.value_or(spec.power_limit.limit_w);
     const double blocked_power_w = model_idle_power_w(spec, input.grid);
@@ -134,7 +138,9 @@ class PipelineQuestions {
             .grid = input.grid,
             .stages = split.stages,
             .clocks = clocks,
-            .blocked_power_w = blocked_power_w};
+            .blocked_power_w = blocked_power_w,
+            .slacks_frac = std::move(slacks_frac),
+            .microbatches = split.microbatches};
   }
 
   static ModelProfile modelled(const StageModelInput& stages, const PipelineSplit& split) {
@@ -183,8 +189,8 @@ Exploration explore_pipeline(const ExplorationInput& input, const PipelineSplit&
   for (const Question& question : input.questions) {
     check_pipeline_question(question);
     const bool per_kernel = question.granularity == Granularity::kernel;
-    const PipelineQuestions pipeline(input, split,
-                                     per_kernel ? PassClocks::per_kernel : PassClocks::per_pass);
+    const PipelineQuestions pipeline(
+        input, split, per_kernel ? PassClocks::per_kernel : PassClocks::per_pass, question.goal);
     found.baseline.total = per_stage.of(pipeline.baseline(), pipeline.passes());
     found.plans.push_back(pipeline.answer(question));
     found.fronts.push_back(pipeline.front(question.granularity));

@@ -130,6 +130,7 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(
     best_j = total_j(question, *plan);
     best = std::move(plan);
   };
+  consider(rounder_.in_a_row(useful_s, waits ? 0.0 : waiting_power_w(), context));
   const std::size_t rounded = candidates_for(work_.schedule.passes.size()).shorter_by.size();
   for (const FrontierPlan& candidate : candidates.first(rounded))
     consider(rounder_.round(candidate.duration_s, useful_s));

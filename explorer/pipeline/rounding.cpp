@@ -6,6 +6,7 @@
 
 #include "common/numbers.hpp"
 #include "explorer/pipeline/cost_curve.hpp"
+#include "explorer/solver.hpp"
 
 namespace rubato {
 
@@ -21,6 +22,9 @@ constexpr double lost_digits = 1e-12;
 
 // Slack goes to savings per second above a price, which halves from round to round.
 constexpr int slack_rounds = 12;
+
+// Passes in a row are searched exactly up to this number.
+constexpr std::size_t most_in_a_row = 64;
 
 }  // namespace
 
@@ -324,6 +328,35 @@ PipelinePlan ClockRounder::plan_of(const std::vector<std::uint32_t>& chosen) con
     plan.option_of_pass.push_back(choices(pass)[chosen[pass]].option);
   }
   return plan;
+}
+
+std::optional<PipelinePlan> ClockRounder::in_a_row(double deadline_s, double waiting_w,
+                                                   const RunContext& context) const {
+  if (work_.schedule.shape.stages > 1 || order_.size() > most_in_a_row) return std::nullopt;
+  std::size_t most = 0;
+  for (const std::vector<Choice>& choices : choices_of_type_) most = std::max(most, choices.size());
+  std::vector<double> time_s, energy_j;
+  double fastest_s = 0.0;
+  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
+    fastest_s += choices(pass).front().time_s;
+    for (std::size_t c = 0; c < most; ++c) {
+      const Choice& choice = choices(pass)[std::min(c, choices(pass).size() - 1)];
+      time_s.push_back(choice.time_s);
+      energy_j.push_back(choice.cost_j + waiting_w * choice.time_s);
+    }
+  }
+  const double gaps_s = least_time_s() - fastest_s, slack_s = deadline_s - gaps_s - fastest_s;
+  if (slack_s < 0.0 || std::ranges::min(energy_j) <= 0.0) return std::nullopt;
+  const ProfileTable table(order_.size(), most, std::move(time_s), std::move(energy_j));
+  const Solution best =
+      solve_global(table, LeastWaste{.slack_frac = slack_s / fastest_s}, ClockId{0}, context);
+  std::vector<std::uint32_t> chosen;
+  for (const ClockId clock : best.clock_of_unit) {
+    const auto pass = static_cast<std::uint32_t>(chosen.size());
+    chosen.push_back(std::min(clock.value, static_cast<std::uint32_t>(choices(pass).size() - 1)));
+  }
+  if (chosen.empty() || end_s(chosen) > deadline_s) return std::nullopt;
+  return plan_of(chosen);
 }
 
 double ClockRounder::least_time_s() const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/run_context.hpp"
 #include "sim/pipeline_run.hpp"
 #include "traces/pipeline/profile.hpp"
 
@@ -61,6 +62,13 @@ class ClockRounder {
   /// together with the backward pass right after it on its stage. In the steady state of a pipeline
   /// these two may share the sum of their free durations. Neither plan need end by any time.
   [[nodiscard]] std::array<PipelinePlan, 2> rounded_down(std::span<const double> duration_s) const;
+
+  /// The plan of least energy for the passes of one stage, which run one after the other: an exact
+  /// search. Nothing if it ends after the deadline, for several stages, and beyond 64 passes.
+  /// @param waiting_w  power of a second beyond the passes, W: blocked power, or 0 if it is
+  ///                   drawn until the deadline anyway
+  [[nodiscard]] std::optional<PipelinePlan> in_a_row(double deadline_s, double waiting_w,
+                                                     const RunContext& context) const;
 
   /// Time with every pass at its fastest option: no plan is faster.
   [[nodiscard]] double least_time_s() const;

@@ -1,6 +1,7 @@
 #include "explorer/pipeline/stage_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <map>
 
@@ -11,6 +12,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "explorer/pareto.hpp"
+#include "explorer/solver.hpp"
 #include "models/kernel/model.hpp"
 #include "models/table/gpu_model.hpp"
 #include "sim/simulator.hpp"
@@ -86,6 +88,19 @@ class PassTable {
     }
   }
 
+  void add(const ClockOption& option, const std::vector<std::size_t>& clock_of_kernel,
+           PassType& type, KernelClocks& clocks) const {
+    type.options.push_back(option);
+    std::vector<std::string>& labels = clocks.clock_of_kernel.emplace_back();
+    for (const std::size_t c : clock_of_kernel) labels.push_back(grid_.label(id_at<ClockId>(c)));
+    ClockUse& use = clocks.in_effect.emplace_back();
+    for (std::size_t k = 0; k < kernels(); ++k) {
+      const OperatingPoint& point = cell(k, clock_of_kernel[k]);
+      use.add(model_.spec(), model_.power_limit_w(), model_.coefficients(id_at<KernelId>(k)), point,
+              point.time_s);
+    }
+  }
+
  private:
   struct Step {
     double saving_w;
@@ -106,19 +121,6 @@ class PassTable {
       steps.push_back({saved_j / (time_s[hull[v]] - time_s[hull[v - 1]]), kernel, hull[v]});
     }
     return hull.front();
-  }
-
-  void add(const ClockOption& option, const std::vector<std::size_t>& clock_of_kernel,
-           PassType& type, KernelClocks& clocks) const {
-    type.options.push_back(option);
-    std::vector<std::string>& labels = clocks.clock_of_kernel.emplace_back();
-    for (const std::size_t c : clock_of_kernel) labels.push_back(grid_.label(id_at<ClockId>(c)));
-    ClockUse& use = clocks.in_effect.emplace_back();
-    for (std::size_t k = 0; k < kernels(); ++k) {
-      const OperatingPoint& point = cell(k, clock_of_kernel[k]);
-      use.add(model_.spec(), model_.power_limit_w(), model_.coefficients(id_at<KernelId>(k)), point,
-              point.time_s);
-    }
   }
 
   void add_uniform(std::size_t clock, PassType& type, KernelClocks& clocks) const {
@@ -193,6 +195,43 @@ void append_step_end(Trace& to, const Trace& whole, PassKind kind, const StageWe
   };
   add("d0_all_reduce_layer", stage.layers);
   if (stage.first || stage.last) add("d1_all_reduce_rest", 1);
+}
+
+// Of one stage, whose passes run in a row: the clocks of all kernels with which an iteration takes
+// least energy, for each slack, found as for a single GPU. What ends a step has one clock.
+void add_best_options(const StageModelInput& input, const ClockGrid& grid, ModelProfile& model) {
+  std::vector<double> time_s, energy_j;
+  const auto append = [&](double cell_s, double cell_j, std::uint32_t times) {
+    time_s.push_back(cell_s * times);
+    energy_j.push_back(cell_j * times);
+  };
+  const std::array traces{stage_trace(input.shape, 1, 0, PassKind::forward),
+                          stage_trace(input.shape, 1, 0, PassKind::backward)};
+  const std::array models{GpuModel(input.spec, traces[0]), GpuModel(input.spec, traces[1])};
+  const std::array tables{PassTable(models[0], grid, traces[0]),
+                          PassTable(models[1], grid, traces[1])};
+  for (const PassTable& table : tables) {
+    for (std::size_t k = 0; k < table.kernels(); ++k) {
+      for (std::size_t c = 0; c < grid.size(); ++c)
+        append(table.cell(k, c).time_s, table.cell(k, c).energy_j, input.microbatches);
+    }
+  }
+  for (std::size_t t = tables.size(); t < model.profile.passes.size(); ++t) {
+    std::vector<ClockOption> options = model.profile.passes[t].options;  // default clocks first
+    std::swap(options.front(), options[index(grid.default_clock())]);
+    for (const ClockOption& option : options) append(option.time_s, option.energy_j, 1);
+  }
+  const std::size_t rows = time_s.size() / grid.size();
+  const ProfileTable table(rows, grid.size(), std::move(time_s), std::move(energy_j));
+  for (const double slack_frac : input.slacks_frac) {
+    const Solution best = solve_global(table, LeastWaste{slack_frac}, grid.default_clock());
+    auto next = best.clock_of_unit.begin();
+    for (std::size_t t = 0; t < tables.size() && !best.clock_of_unit.empty(); ++t) {
+      std::vector<std::size_t> clocks;
+      for (std::size_t k = 0; k < tables[t].kernels(); ++k) clocks.push_back(index(*next++));
+      tables[t].add(tables[t].option(clocks), clocks, model.profile.passes[t], model.clocks[t]);
+    }
+  }
 }
 
 }  // namespace
@@ -290,6 +329,8 @@ ModelProfile model_profile(const StageModelInput& input) {
     if (input.replicas > 1) add(stage, PassKind::all_reduce);
     add(stage, PassKind::optimizer);
   }
+  if (input.stages == 1 && input.clocks == PassClocks::per_kernel)
+    add_best_options(input, grid, model);
   return model;
 }
 

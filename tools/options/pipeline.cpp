@@ -65,6 +65,8 @@ StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages
   model.shape.tensor_parallel = input.tensor_parallel;
   model.replicas = input.data_parallel;
   model.step_end = input.optimizer;
+  model.microbatches = input.microbatches;
+  for (const double slack_pct : input.slacks_pct) model.slacks_frac.push_back(slack_pct / percent);
   // Each once. The spec's own limit is left out: it holds at all clocks anyway.
   std::set<double> limits_w(input.power_limits_w.begin(), input.power_limits_w.end());
   limits_w.erase(spec.power_limit.limit_w);

@@ -30,6 +30,7 @@ struct PipelineInput {
   std::vector<double> power_limits_w;
   bool optimizer = false;
   std::optional<double> blocked_power_w, host_power_w;
+  std::vector<double> slacks_pct;  ///< that will be asked for, where they are known
 };
 
 /// The referenced input must outlive parsing.

@@ -32,7 +32,7 @@ namespace {
 
 struct PlanOptions {
   PipelineInput input;
-  std::vector<double> deadlines_s, slacks_pct;
+  std::vector<double> deadlines_s;
   std::optional<double> gap_pct;
   PriceOptions prices;
   double jitter_pct = 0.0;
@@ -45,13 +45,9 @@ struct PlanOptions {
 
 std::vector<double> deadlines_s(const PlanOptions& o, const PipelineWork& work) {
   std::vector<double> deadlines = o.deadlines_s;
-  std::vector<double> slacks_pct = o.slacks_pct;
-  if (deadlines.empty() && slacks_pct.empty() && !o.prices.per_kwh) slacks_pct = {0.0};
   const double baseline_s = simulate(work, highest_clocks(work)).time_s;
-  for (const double slack_pct : slacks_pct) {
-    check_slack(slack_pct);
+  for (const double slack_pct : o.input.slacks_pct)
     deadlines.push_back(baseline_s * (1.0 + slack_pct / percent));
-  }
   return deadlines;
 }
 
@@ -338,7 +334,7 @@ Action setup_pipeline_plan(CommandLine& app) {
   add_pipeline_options(app, o->input);
   app.add_option("--deadline", o->deadlines_s, "Times of an iteration, s (several with commas)")
       ->delimiter(',');
-  app.add_option("--slack", o->slacks_pct,
+  app.add_option("--slack", o->input.slacks_pct,
                  "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
       ->delimiter(',');
   add_prices(app, o->prices);
@@ -370,7 +366,12 @@ Action setup_pipeline_plan(CommandLine& app) {
       "  rubato pipeline plan --model gpt3-xl --stages 4 --clock-per kernel --gantt gantt.svg\n"
       "  rubato pipeline plan --model gpt3-xl --stages 4 --price-per-kwh 0.12 "
       "--price-per-gpu-hour 0.05");
-  return [o](const RunContext& context) { return run_plan(*o, context); };
+  return [o](const RunContext& context) {
+    std::vector<double>& slacks_pct = o->input.slacks_pct;
+    for (const double slack_pct : slacks_pct) check_slack(slack_pct);
+    if (o->deadlines_s.empty() && slacks_pct.empty() && !o->prices.per_kwh) slacks_pct = {0.0};
+    return run_plan(*o, context);
+  };
 }
 
 }  // namespace rubato
