@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/text.hpp"
 #include "traces/repeats.hpp"
 
 namespace rubato {
@@ -167,6 +168,10 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
   trace.provenance.options =
       fmt::format("device={} stream={} step={}", capture.devices[device].id,
                   capture.streams[stream].id, step ? capture.steps[*step].name : "all");
+  // Of a generated run also the spec that it was made with.
+  for (const std::string_view item : split(capture.provenance.options, ' ')) {
+    if (item.starts_with("gpu=")) trace.provenance.options += fmt::format(" {}", item);
+  }
   trace.segments = folded(launches);
   validate(trace, trace.name);
   return trace;

@@ -31,11 +31,26 @@ namespace {
       {.in = {}, .hint = "docs/add-a-gpu.md says how to make a spec; give its file with --gpu"});
 }
 
+// Of several specs of one GPU, the one whose title is the GPU's alone: those of a particular card
+// or fit say so behind it.
+GpuSpec usual_spec_of(const std::vector<std::string>& same, const std::string& device,
+                      const std::string& file) {
+  std::vector<std::string> usual, others;
+  for (const std::string& name : same) {
+    const bool plain = load_gpu_spec(name).title.find_first_of(",(") == std::string::npos;
+    (plain ? usual : others).push_back(name);
+  }
+  if (usual.size() != 1)
+    refuse(file, fmt::format("{} shipped specs are of its GPU, {}", same.size(), device), same);
+  tell("note: taken as {}, after the device's name: {}; --gpu takes {} instead\n", usual.front(),
+       device, fmt::join(others, " or "));
+  return load_gpu(usual.front());
+}
+
 GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
   const std::string shown = printable(device);
   const std::vector<std::string> same = specs_matching(device, DeviceMatch::same);
-  if (same.size() > 1)
-    refuse(file, fmt::format("{} shipped specs are of its GPU, {}", same.size(), shown), same);
+  if (same.size() > 1) return usual_spec_of(same, shown, file);
   if (same.size() == 1) {
     tell("note: taken as {}, after the device's name: {}\n", same.front(), shown);
     return load_gpu(same.front());
@@ -120,9 +135,32 @@ void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
   }
 }
 
+std::optional<std::string> spec_of_generator(const Provenance& provenance,
+                                             std::span<const std::string> devices) {
+  constexpr std::string_view option = "gpu=";
+  if (!provenance.generator.starts_with("rubato ")) return std::nullopt;
+  const std::vector<std::string> shipped = shipped_gpu_specs();
+  for (const std::string_view item : split(provenance.options, ' ')) {
+    if (!item.starts_with(option)) continue;
+    const std::string name(item.substr(option.size()));
+    if (std::ranges::find(shipped, name) == shipped.end()) continue;
+    const GpuSpec spec = load_gpu_spec(name);
+    const auto is_other = [&](const std::string& device) {
+      return match_device(spec, device) != DeviceMatch::same;
+    };
+    if (devices.empty() || std::ranges::any_of(devices, is_other)) continue;
+    tell("note: taken as {}, which it was generated with\n", name);
+    return name;
+  }
+  return std::nullopt;
+}
+
 GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const std::string> devices,
-                             const std::string& file) {
-  if (name_or_path.empty()) return load_gpu_of_devices(devices, file);
+                             const Provenance& provenance, const std::string& file) {
+  if (name_or_path.empty()) {
+    const auto generated = spec_of_generator(provenance, devices);
+    return generated ? load_gpu(*generated) : load_gpu_of_devices(devices, file);
+  }
   GpuSpec spec = load_gpu(name_or_path);
   check_devices(spec, devices, file);
   return spec;

@@ -1,6 +1,7 @@
 #pragma once
 // The GPU specs of the command line.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,8 +20,14 @@ void say_if_not_calibrated(const GpuSpec& spec);
 /// Names of the GPUs of captures, where known.
 [[nodiscard]] std::vector<std::string> device_names(std::span<const Capture> captures);
 
+/// The shipped spec that a generated run names, of whose GPU it also is; nothing otherwise. A line
+/// on standard error says which.
+[[nodiscard]] std::optional<std::string> spec_of_generator(const Provenance& provenance,
+                                                           std::span<const std::string> devices);
+
 /// The shipped spec for the devices of a capture: that of the card, else the one of the same chip.
-/// A line on standard error says which and why.
+/// Of several of the card, the one that is not of a particular card or fit. A line on standard
+/// error says which and why.
 /// @throws UsageError with the nearest specs where none or several match, no name is known, the
 ///         devices differ, or they are another vendor's
 [[nodiscard]] GpuSpec load_gpu_of_devices(std::span<const std::string> devices,
@@ -32,10 +39,10 @@ void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
                    const std::string& file);
 
 /// The spec that was asked for, with a line on standard error where the capture's devices are not
-/// of its kind; without a name that of the devices.
+/// of its kind; without a name that which generated the run, else that of the devices.
 /// @throws UsageError if they are another vendor's; what load_gpu and load_gpu_of_devices throw
 [[nodiscard]] GpuSpec load_gpu_for_devices(const std::string& name_or_path,
                                            std::span<const std::string> devices,
-                                           const std::string& file);
+                                           const Provenance& provenance, const std::string& file);
 
 }  // namespace rubato

@@ -32,6 +32,8 @@ TEST(GpuOption, TakesTheSameChipOrListsTheNearest) {
   EXPECT_EQ(of("NVIDIA A100-SXM4-80GB"), "a100-sxm4-80gb");
   EXPECT_EQ(of("NVIDIA A100-SXM4-40GB"), "a100-sxm4-80gb");
   EXPECT_EQ(of("Tesla V100-SXM2-32GB"), "v100-sxm2");
+  // Of three, the one that is not of a particular card or fit.
+  EXPECT_EQ(of("NVIDIA GeForce RTX 3080 Ti"), "rtx-3080-ti");
   const auto refused = [&](const char* device, std::string_view what, std::string_view hint) {
     expect_error<UsageError>([&] { (void)of(device); }, what, hint);
   };
@@ -44,11 +46,22 @@ TEST(GpuOption, TakesTheSameChipOrListsTheNearest) {
           "add-a-gpu.md");
 }
 
+TEST(GpuOption, AGeneratedRunNamesItsSpec) {
+  const Names device{"NVIDIA GeForce RTX 3080 Ti"}, other{"NVIDIA A40"};
+  const Provenance made{"rubato 0.1.0", "", "gpu=rtx-3080-ti-2 cluster= dp=1"};
+  EXPECT_EQ(spec_of_generator(made, device), "rtx-3080-ti-2");
+  EXPECT_EQ(load_gpu_for_devices("", device, made, "x.json").name, "rtx-3080-ti-2");
+  EXPECT_EQ(load_gpu_for_devices("a40", device, made, "x.json").name, "a40");
+  EXPECT_FALSE(spec_of_generator(made, other));
+  EXPECT_FALSE(spec_of_generator({"PyTorch profiler (Kineto)", "", made.options}, device));
+  EXPECT_FALSE(spec_of_generator({made.generator, "", "gpu=my-own-spec"}, device));
+}
+
 TEST(GpuOption, AnotherVendorsSpecIsRefusedAnotherChipsIsNot) {
   const Names amd{"AMD Instinct MI300X"}, hopper{"NVIDIA H100 80GB HBM3"};
-  expect_error<UsageError>([&] { (void)load_gpu_for_devices("h100-sxm5", amd, "x.json"); },
+  expect_error<UsageError>([&] { (void)load_gpu_for_devices("h100-sxm5", amd, {}, "x.json"); },
                            "h100-sxm5 is another vendor's");
-  EXPECT_EQ(load_gpu_for_devices("a100-sxm4-80gb", hopper, "x.json").name, "a100-sxm4-80gb");
+  EXPECT_EQ(load_gpu_for_devices("a100-sxm4-80gb", hopper, {}, "x.json").name, "a100-sxm4-80gb");
 }
 
 TEST(CapturedOptions, TheLogsClockIsThatOfTheBusyGpu) {

@@ -206,7 +206,8 @@ Capture chosen_capture(const ReplayOptions& o) {
 }
 
 GpuSpec chosen_gpu(const ReplayOptions& o, const Capture& capture) {
-  return load_gpu_for_devices(o.gpu, device_names(std::span(&capture, 1)), o.trace);
+  return load_gpu_for_devices(o.gpu, device_names(std::span(&capture, 1)), capture.provenance,
+                              o.trace);
 }
 
 ExitStatus run(const ReplayOptions& o, const RunContext& context) {

@@ -67,7 +67,7 @@ GpuSpec frame_of(const CaptureCalibration& asked, const std::vector<Recorded>& a
   for (const Recorded& recorded : all) {
     for (const CaptureDevice& device : recorded.capture.devices) devices.push_back(device.name);
   }
-  return load_gpu_for_devices(asked.gpu, devices, all.front().file);
+  return load_gpu_for_devices(asked.gpu, devices, all.front().capture.provenance, all.front().file);
 }
 
 // The power log of a capture, aligned with it.

@@ -77,31 +77,28 @@ std::optional<CapturedGpu> gpu_of(const ProfileOptions& o, const std::vector<Cap
                                   const std::vector<PowerLog>& power) {
   const std::vector<std::string> devices = device_names(captures);
   const std::string& first = captures.front().name;
-  std::optional<GpuSpec> spec;
-  if (!o.gpu.empty()) {
-    spec = load_gpu_for_devices(o.gpu, devices, first);
-  } else if (devices.front().empty() || vendor_of(devices.front()) != GpuVendor::nvidia) {
+  if (o.gpu.empty() &&
+      (devices.front().empty() || vendor_of(devices.front()) != GpuVendor::nvidia)) {
     tell(
         "note: no spec is of its GPU{}: passes are known at the clock of the capture only; "
         "--gpu names a GPU to model\n",
         devices.front().empty() ? ", which the files do not name"
                                 : ", " + printable(devices.front()));
     return std::nullopt;
-  } else {
-    spec = load_gpu_of_devices(devices, first);
   }
+  GpuSpec spec = load_gpu_for_devices(o.gpu, devices, captures.front().provenance, first);
   std::optional<std::string> label;
   if (!o.captured_clock.empty()) {
     label = o.captured_clock;
   } else {
-    label = clock_of_logs(*spec, power);
+    label = clock_of_logs(spec, power);
   }
   if (!label)
     tell(
         "note: the clocks of the capture are not known: the GPU's default is assumed; "
         "--captured-clock or --power say otherwise\n");
-  const ClockPair clock = captured_clock(*spec, label);
-  return CapturedGpu{std::move(*spec), clock, o.clocks};
+  const ClockPair clock = captured_clock(spec, label);
+  return CapturedGpu{std::move(spec), clock, o.clocks};
 }
 
 Cell ms(double seconds) { return ms_per_s * seconds; }

@@ -52,7 +52,8 @@ std::vector<Capture> read_captures(const CapturedRunOptions& o) {
 
 GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& captures) {
   try {
-    return load_gpu_for_devices(o.gpu, device_names(captures), o.files.front());
+    return load_gpu_for_devices(o.gpu, device_names(captures), captures.front().provenance,
+                                o.files.front());
   } catch (const UsageError&) {
     // What is wrong with the files is said before what is missing beside them.
     if (captures.size() > 1) (void)capture_graph(captures);

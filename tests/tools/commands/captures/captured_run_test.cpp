@@ -113,9 +113,9 @@ TEST_F(CapturedRun, IsOfTheGpuItNames) {
   expect(renamed("NVIDIA B200"), 2, "those of the nearest chips are listed, the nearest first");
   expect(renamed("AMD Instinct MI300X"), 2, "no spec of AMD is shipped");
   expect(renamed("NVIDIA A100-SXM4-40GB"), 0, "taken as a100-sxm4-80gb: no shipped spec is of");
-  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2, "3 shipped specs are of its GPU");
-  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 2,
-         "--gpu: rtx-3080-ti, rtx-3080-ti-2, rtx-3080-ti-without-table1, or a file");
+  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 0,
+         "taken as rtx-3080-ti, after the device's name: NVIDIA GeForce RTX 3080 Ti; --gpu takes "
+         "rtx-3080-ti-2 or rtx-3080-ti-without-table1 instead");
   expect(renamed(""), 2, "it does not say on which GPU it was captured");
   expect(renamed("x\"}, {\"id\": 1, \"name\": \"y"), 2, "no shipped spec is of its GPU, x");
 }
