@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 #include <random>
 #include <span>
@@ -36,48 +35,6 @@ Cost total_of(const Trace& trace, const GpuModel& model, const ClockGrid& grid, 
   if (switching.is_free() && model.measured() == nullptr)
     return free_cost(trace, model, grid, plan);
   return total_of(simulate(trace, model, grid, plan, switching));
-}
-
-// What a plan's clocks do to a kernel.
-struct ClockChangeOfKernel {
-  ErrorReach reach;  // of several clocks the farthest counts
-  TimeBand band;     // of all its launches together
-};
-
-// For measured cells the clocks asked for are taken, since those in effect are not known.
-std::vector<ClockChangeOfKernel> changes_of_kernels(const Trace& trace, const GpuModel& model,
-                                                    const ClockGrid& grid, const Plan& plan) {
-  std::map<std::pair<KernelId, ClockId>, double> launches;
-  const std::vector<Site> all = sites(trace, plan);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    launches[{all[i].kernel, plan.clock_of_site[i]}] += all[i].repeat;
-  std::vector<double> of_kernel(trace.kernels.size());
-  for (const auto& [at, count] : launches) of_kernel[index(at.first)] += count;
-  std::vector<ClockChangeOfKernel> changes(trace.kernels.size());
-  if (model.measured() == nullptr) {
-    for (const auto& [at, count] : launches) changes[index(at.first)].band = {0.0, 0.0};
-  }
-  for (const auto& [at, count] : launches) {
-    const auto& [kernel, clock] = at;
-    auto& [most, band] = changes[index(kernel)];
-    if (model.measured() != nullptr) {
-      const ErrorReach own = error_reach(model.spec(), grid, clock);
-      most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
-      continue;
-    }
-    const auto in_effect = [&, of = kernel](ClockId id) {
-      return clock_in_effect(model.spec(), grid[id], model.evaluate(of, grid[id]));
-    };
-    const ClockInEffect usual = in_effect(grid.default_clock()), chosen = in_effect(clock);
-    if (clock != grid.default_clock()) {
-      const ErrorReach own = error_reach(model.spec(), usual, chosen);
-      most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
-    }
-    const TimeBand own = time_band(usual, chosen);
-    const double share = count / of_kernel[index(kernel)];
-    band = {band.low + share * own.low, band.high + share * own.high};
-  }
-  return changes;
 }
 
 ModelErrors change_errors(const ModelErrors& errors) {
@@ -364,7 +321,7 @@ std::vector<std::shared_ptr<const PlanIntervals::Factors>> PlanIntervals::factor
 SavingDraws PlanIntervals::draws(const Plan& plan, const SwitchModel& switching) {
   const auto changes = changes_of_kernels(trace_, model_, grid_, plan);
   std::vector<ErrorReach> reach;
-  for (const ClockChangeOfKernel& change : changes) reach.push_back(change.reach);
+  for (const KernelClockChange& change : changes) reach.push_back(change.reach);
   const auto factors = factors_of(reach);
   SavingDraws draws(models_.size() * draws_per_model);
   parallel_for(models_.size(), [&](std::size_t m) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "models/validation/error_growth.hpp"
 
@@ -58,6 +60,41 @@ TimeBand time_band(const ClockInEffect& usual, const ClockInEffect& chosen) {
   if (usual.mem != chosen.mem) return {};
   const double ratio = usual.asked_mhz / chosen.asked_mhz;
   return {std::min(ratio, 1.0), std::max(ratio, 1.0)};
+}
+
+std::vector<KernelClockChange> changes_of_kernels(const Trace& trace, const GpuModel& model,
+                                                  const ClockGrid& grid, const Plan& plan) {
+  std::map<std::pair<KernelId, ClockId>, double> launches;
+  const std::vector<Site> all = sites(trace, plan);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    launches[{all[i].kernel, plan.clock_of_site[i]}] += all[i].repeat;
+  std::vector<double> of_kernel(trace.kernels.size());
+  for (const auto& [at, count] : launches) of_kernel[index(at.first)] += count;
+  std::vector<KernelClockChange> changes(trace.kernels.size());
+  if (model.measured() == nullptr) {
+    for (const auto& [at, count] : launches) changes[index(at.first)].band = {0.0, 0.0};
+  }
+  for (const auto& [at, count] : launches) {
+    const auto& [kernel, clock] = at;
+    auto& [most, band] = changes[index(kernel)];
+    if (model.measured() != nullptr) {
+      const ErrorReach own = error_reach(model.spec(), grid, clock);
+      most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
+      continue;
+    }
+    const auto in_effect = [&, of = kernel](ClockId id) {
+      return clock_in_effect(model.spec(), grid[id], model.evaluate(of, grid[id]));
+    };
+    const ClockInEffect usual = in_effect(grid.default_clock()), chosen = in_effect(clock);
+    if (clock != grid.default_clock()) {
+      const ErrorReach own = error_reach(model.spec(), usual, chosen);
+      most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
+    }
+    const TimeBand own = time_band(usual, chosen);
+    const double share = count / of_kernel[index(kernel)];
+    band = {band.low + share * own.low, band.high + share * own.high};
+  }
+  return changes;
 }
 
 Cost with_error(const Cost& cost, const ErrorReach& reach, const Cost& logarithms) {

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "models/gpu/clock_grid.hpp"
 #include "models/kernel/model.hpp"
 #include "models/table/gpu_model.hpp"
+#include "sim/plan.hpp"
 
 namespace rubato {
 
@@ -57,6 +59,19 @@ struct TimeBand {
 /// Under one power limit, whether it lowers the clocks or not. Not bounded where the memory clocks
 /// differ.
 [[nodiscard]] TimeBand time_band(const ClockInEffect& usual, const ClockInEffect& chosen);
+
+/// What a plan's clocks do to a kernel.
+struct KernelClockChange {
+  ErrorReach reach;  ///< of several clocks the farthest counts
+  TimeBand band;     ///< of all its launches together; of measured cells not bounded
+};
+
+/// Of every kernel of a trace, shape [kernels]. For measured cells the clocks asked for are taken,
+/// since those in effect are not known.
+[[nodiscard]] std::vector<KernelClockChange> changes_of_kernels(const Trace& trace,
+                                                                const GpuModel& model,
+                                                                const ClockGrid& grid,
+                                                                const Plan& plan);
 
 /// Time and energy under an error. @param logarithms  of the factors where reach is 1
 [[nodiscard]] Cost with_error(const Cost& cost, const ErrorReach& reach, const Cost& logarithms);

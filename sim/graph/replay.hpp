@@ -40,7 +40,7 @@ class GraphReplay {
     waits_ = simulator.waits_;
     ready_s_.assign(graph_.size(), 0.0);
     start_over();
-    if (plan.asked_ahead && order_.empty()) find_order();
+    if (plan.asked_ahead && order_.empty()) order_ = launches_of_gpus(graph_);
   }
 
   GraphRun run() {
@@ -74,8 +74,8 @@ class GraphReplay {
     for (std::uint32_t g = 0; g < gpus_.size(); ++g) {
       settle(g, run_.span_s);
       // The next run has the rest of a stall that is not over.
-      if (gpus_[g].is_stalled(run_.span_s))
-        book_stall(g, -(gpus_[g].stalled_until_s - run_.span_s));
+      const double left_s = gpus_[g].stalled_until_s - run_.span_s;
+      if (left_s > 0.0) book_stall(run_.gpus[g], gpus_[g], -left_s);
     }
     for (GpuTotals& gpu : run_.gpus) {
       if (cells_ == nullptr) gpu.energy_j += simulator_.model_->host_power_w() * run_.span_s;
@@ -108,14 +108,6 @@ class GraphReplay {
     run_.phases.clear();
     run_.left_behind.clear();
     run_.span_s = run_.total_energy_j = 0.0;
-  }
-
-  void find_order() {
-    order_.resize(gpus_.size());
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
-      const Activity& activity = graph_.activities()[i];
-      if (activity.kind == ActivityKind::launch) order_[gpu_of(activity)].push_back(i);
-    }
   }
 
   void begin(std::uint32_t i, double at_s) {
@@ -209,20 +201,7 @@ class GraphReplay {
     if (passed_s <= 0.0) return;
     gpu.since_s = to_s;
     if (cells_ != nullptr) return on_cells_.settle(gpu, run_.gpus[g], passed_s);
-    const Sharing& now = *gpu.sharing;
-    const double idle_share_w = now.idle_w / std::max(1.0, static_cast<double>(gpu.running.size()));
-    for (const Running& one : gpu.running) {
-      const auto at = std::ranges::lower_bound(gpu.kernels, one.kernel) - gpu.kernels.begin();
-      const auto k = static_cast<std::size_t>(at);
-      if (!one.holds) {
-        left_[one.activity] = std::max(left_[one.activity] - now.launches_per_s[k] * passed_s, 0.0);
-      }
-      run_.energy_j[one.activity] += passed_s * (now.active_w[k] + idle_share_w);
-    }
-    GpuTotals& totals = run_.gpus[g];
-    totals.energy_j += now.power_w() * passed_s;
-    if (!gpu.running.empty()) totals.busy_s += passed_s;
-    if (now.power_limited) totals.power_limited_s += passed_s;
+    book_shared(gpu, passed_s, left_, run_.energy_j, run_.gpus[g]);
   }
 
   [[nodiscard]] ThrottleId throttle_of(std::uint32_t g) const {
@@ -319,13 +298,8 @@ class GraphReplay {
     GpuState& gpu = gpus_[g];
     gpu.stalled_until_s = until_s;
     gpu.stall.idle_w = simulator_.idle_power_w(gpu.held.clock, GpuId{g});
-    book_stall(g, until_s - at_s);
+    book_stall(run_.gpus[g], gpu, until_s - at_s);
     transfers_.stall(gpu, at_s, true);
-  }
-
-  void book_stall(std::uint32_t g, double stall_s) {
-    run_.gpus[g].stalled_s += stall_s;
-    run_.gpus[g].switch_energy_j += stall_s * gpus_[g].stall.idle_w;
   }
 
   // Looks up rates and power of what runs at `at_s`, and queues the next end of a launch or change
@@ -353,15 +327,8 @@ class GraphReplay {
         events_.push({std::max(at_s, change_s), EventKind::clock_changes, g, gpu.version});
     }
     if (!options_.phases) return;
-    const auto running = static_cast<std::uint32_t>(gpu.running.size());
-    if (cells_ != nullptr) {
-      run_.phases.push_back({at_s, GpuId{g}, running, on_cells_.power_w(gpu), gpu.point.core_mhz,
-                             gpu.runs && gpu.point.power_limited, gpu.held.clock});
-    } else {
-      const Sharing& now = *gpu.sharing;
-      run_.phases.push_back({at_s, GpuId{g}, running, now.power_w(), now.core_mhz,
-                             now.power_limited, gpu.held.clock});
-    }
+    GpuPhase& phase = run_.phases.emplace_back(phase_of(gpu, GpuId{g}, at_s));
+    if (cells_ != nullptr) on_cells_.describe(gpu, phase);
   }
 
   // What runs together goes on at the clock held. @return the next end; unbounded_s in a stall

@@ -57,8 +57,12 @@ class CellLaunches {
     return gpu.end_s = at_s + left_[i] * gpu.point.time_s;
   }
 
-  [[nodiscard]] double power_w(const GpuState& gpu) const {
-    return gpu.runs ? gpu.point.energy_j / gpu.point.time_s : cells_->idle_power_w(gpu.held.clock);
+  /// Power and clock in effect of a phase.
+  void describe(const GpuState& gpu, GpuPhase& phase) const {
+    phase.power_w =
+        gpu.runs ? gpu.point.energy_j / gpu.point.time_s : cells_->idle_power_w(gpu.held.clock);
+    phase.core_mhz = gpu.point.core_mhz;
+    phase.power_limited = gpu.runs && gpu.point.power_limited;
   }
 
  private:

@@ -1,6 +1,52 @@
 #include "sim/graph/replay_state.hpp"
 
+#include <algorithm>
+
 namespace rubato {
+
+void book_stall(GpuTotals& totals, const GpuState& gpu, double stall_s) {
+  totals.stalled_s += stall_s;
+  totals.switch_energy_j += stall_s * gpu.stall.idle_w;
+}
+
+void book_shared(const GpuState& gpu, double passed_s, std::vector<double>& left,
+                 std::vector<double>& energy_j, GpuTotals& totals) {
+  const Sharing& now = *gpu.sharing;
+  const double idle_share_w = now.idle_w / std::max(1.0, static_cast<double>(gpu.running.size()));
+  for (const Running& one : gpu.running) {
+    const auto at = std::ranges::lower_bound(gpu.kernels, one.kernel) - gpu.kernels.begin();
+    const auto k = static_cast<std::size_t>(at);
+    if (!one.holds) {
+      double& left_here = left[one.activity];
+      left_here = std::max(left_here - now.launches_per_s[k] * passed_s, 0.0);
+    }
+    energy_j[one.activity] += passed_s * (now.active_w[k] + idle_share_w);
+  }
+  totals.energy_j += now.power_w() * passed_s;
+  if (!gpu.running.empty()) totals.busy_s += passed_s;
+  if (now.power_limited) totals.power_limited_s += passed_s;
+}
+
+GpuPhase phase_of(const GpuState& gpu, GpuId id, double at_s) {
+  GpuPhase phase{.start_s = at_s,
+                 .gpu = id,
+                 .running = static_cast<std::uint32_t>(gpu.running.size()),
+                 .clock = gpu.held.clock};
+  if (gpu.sharing == nullptr) return phase;
+  phase.power_w = gpu.sharing->power_w();
+  phase.core_mhz = gpu.sharing->core_mhz;
+  phase.power_limited = gpu.sharing->power_limited;
+  return phase;
+}
+
+std::vector<std::vector<std::uint32_t>> launches_of_gpus(const ExecutionGraph& graph) {
+  std::vector<std::vector<std::uint32_t>> launches(graph.gpus().size());
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const Activity& activity = graph.activities()[i];
+    if (activity.kind == ActivityKind::launch) launches[graph.gpu_of(activity)->value].push_back(i);
+  }
+  return launches;
+}
 
 std::vector<HeldClock> asked_clocks(const ExecutionGraph& graph,
                                     std::span<const std::uint32_t> main,

@@ -42,6 +42,20 @@ struct GpuState {
   [[nodiscard]] bool is_stalled(double at_s) const noexcept { return at_s < stalled_until_s; }
 };
 
+/// Books a stall; of a negative time it is taken back.
+void book_stall(GpuTotals& totals, const GpuState& gpu, double stall_s);
+
+/// Books what launches that share a GPU did.
+/// @param left, energy_j  of each activity
+void book_shared(const GpuState& gpu, double passed_s, std::vector<double>& left,
+                 std::vector<double>& energy_j, GpuTotals& totals);
+
+/// What a GPU does from now on; where there are cells, without power and clock in effect.
+[[nodiscard]] GpuPhase phase_of(const GpuState& gpu, GpuId id, double at_s);
+
+/// Launches of each GPU, in order.
+[[nodiscard]] std::vector<std::vector<std::uint32_t>> launches_of_gpus(const ExecutionGraph& graph);
+
 /// One transfer while a graph is replayed. It stands still while one of its GPUs stalls.
 struct TransferState {
   double left_s = 0.0, since_s = 0.0;  ///< what was left of it at `since_s`

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <string_view>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,6 +15,7 @@
 #include "traces/import/host_calls.hpp"
 #include "traces/import/kineto/args.hpp"
 #include "traces/import/kineto/head.hpp"
+#include "traces/import/kineto/order.hpp"
 
 namespace rubato::kineto {
 
@@ -80,40 +79,6 @@ std::int64_t parse_us(std::string_view text) {
   }
   if (at != end) throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
   return whole * whole_ns_per_us + (text.front() == '-' ? -fraction_ns : fraction_ns);
-}
-
-// Puts events in order of their start, so that the same events say the same wherever they stand in
-// the file. A file merged of several processes keeps its order: it helps to tell them apart.
-void put_in_order(Events& events) {
-  if (events.processes > 1) return;
-  const auto sort = [](auto& list, const auto& key) {
-    const auto before = [&](const auto& a, const auto& b) { return key(a) < key(b); };
-    if (!std::ranges::is_sorted(list, before)) std::ranges::stable_sort(list, before);
-  };
-  const auto thread_of = [&](std::uint32_t thread) {
-    const CaptureThread& recorded = events.threads[thread].recorded;
-    return std::pair(recorded.process, recorded.id);
-  };
-  const auto span_key = [&](const Span& one) {
-    return std::tuple(one.start_ns, -one.end_ns, thread_of(one.thread), one.external_id,
-                      std::string_view(events.names[one.name]));
-  };
-  sort(events.operators, span_key);
-  sort(events.annotations, span_key);
-  sort(events.host_calls, [&](const HostCall& one) {
-    return std::tuple(one.start_ns, one.correlation, thread_of(one.thread), one.duration_ns);
-  });
-  sort(events.syncs, [](const SyncDetail& one) {
-    return std::tuple(one.device, one.correlation, one.stream, one.recorded_stream,
-                      one.record_correlation);
-  });
-  sort(events.message_labels, [&](const MessageLabel& one) {
-    return std::tuple(one.start_ns, -one.end_ns, thread_of(one.thread), one.in_bytes);
-  });
-  sort(events.work, [&](const DeviceWork& one) {
-    return std::tuple(one.start_ns, one.device, one.stream, one.correlation, one.duration_ns,
-                      std::string_view(events.names[one.name]));
-  });
 }
 
 class EventReader {
