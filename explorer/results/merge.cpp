@@ -1,6 +1,7 @@
 #include "explorer/results/merge.hpp"
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -149,12 +150,26 @@ std::string maps_text(const SqlConnection& connection) {
   return text.replace(text.find(place), place.size(), same);
 }
 
+// A source that may not be written to cannot be attached as it is. Nothing of one that may.
+std::unique_ptr<TemporaryFile> copy_to_attach(const std::filesystem::path& source) {
+  const SqlConnection reader(source, SqlConnection::Mode::read_only);
+  if (reader.note().empty()) return nullptr;
+  constexpr unsigned for_us = 0600;
+  auto copy = std::make_unique<TemporaryFile>(std::filesystem::temp_directory_path() / "copy",
+                                              ".db", for_us);
+  copy->write("");
+  SqlConnection empty(copy->path(), SqlConnection::Mode::create);
+  empty.execute("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF");
+  reader.copy_to(empty);
+  return copy;
+}
+
 class Merger {
  public:
   Merger(SqlConnection& target, const std::filesystem::path& target_path,
          const std::filesystem::path& source)
-      : target_(target), target_path_(target_path), source_(source) {
-    SqlStatement(target_, "ATTACH ? AS source").run(source.string());
+      : target_(target), target_path_(target_path), source_(source), copy_(copy_to_attach(source)) {
+    SqlStatement(target_, "ATTACH ? AS source").run((copy_ ? copy_->path() : source).string());
   }
   ~Merger() {
     try {
@@ -317,6 +332,7 @@ class Merger {
   SqlConnection& target_;
   const std::filesystem::path& target_path_;
   const std::filesystem::path& source_;
+  std::unique_ptr<TemporaryFile> copy_;  // what is attached, if not the source itself
 };
 
 }  // namespace

@@ -92,6 +92,16 @@ class Databases(unittest.TestCase):
         refused = run("explore", "gpt3-xl", "--granularity", "iteration", "--db", "r.db", cwd=self.folder, user=user)
         self.assertEqual(refused.returncode, 4, refused.stderr)
 
+    def test_such_databases_are_merged(self):
+        shutil.copy(self.made, self.folder / "other.db")
+        user = self.forbid_writing()
+        with tempfile.TemporaryDirectory() as name:
+            os.chmod(name, 0o777)
+            done = run("merge", self.db, self.folder / "other.db", "-o", "all.db", "--csv", cwd=name, user=user)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(os.listdir(name), ["all.db"])
+            self.assertEqual(run("query", "--db", "all.db", COUNT, "--csv", cwd=name).stdout, "n\n1\n")
+
     def test_the_log_beside_such_a_file_is_read_too(self):
         # As a program leaves it that was killed: the row is in the log only.
         script = "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute(\"UPDATE runs SET host = 'in the log'\"); c.commit(); os._exit(0)"
