@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "explorer/graph/playing.hpp"
+#include "explorer/results/first_row.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "sim/graph/comm_sms.hpp"
@@ -25,12 +26,10 @@ StepScore score_for(const ResultStore& store, std::int64_t plan_id, const GraphG
                     const ClockGrid& grid) {
   std::vector<StoredSegment> segments = stored_segments(store, plan_id, gpu.rank, gpu.device);
   if (segments.empty()) {
-    const auto first = store
-                           .query(
-                               "SELECT rank, device FROM graph_segments WHERE graph_plan_id = ? "
-                               "ORDER BY segment_id LIMIT 1",
-                               {plan_id})
-                           .rows.at(0);
+    const auto first =
+        first_row(store.query("SELECT rank, device FROM graph_segments WHERE graph_plan_id = ? "
+                              "ORDER BY segment_id LIMIT 1",
+                              {plan_id}));
     segments = stored_segments(store, plan_id, whole(first[0]), whole(first[1]));
   }
   std::vector<StepStretch> step;

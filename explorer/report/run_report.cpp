@@ -14,6 +14,7 @@
 #include "explorer/published.hpp"
 #include "explorer/report/page.hpp"
 #include "explorer/report/setting_lines.hpp"
+#include "explorer/results/first_row.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "models/gpu/clock_grid.hpp"
 
@@ -125,12 +126,12 @@ Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec
 }
 
 GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
-  const QueryResult found = store.query(
+  const auto row = first_row(store.query(
       "SELECT i.text, i.name FROM runs r JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
       "r.run_id = ?",
-      {run});
-  return parse_gpu_spec(value_as<std::string>(found.rows.front()[0]),
-                        value_as<std::string>(found.rows.front()[1]), SpecLaws::not_asked);
+      {run}));
+  return parse_gpu_spec(value_as<std::string>(row[0]), value_as<std::string>(row[1]),
+                        SpecLaws::not_asked);
 }
 
 // The command line that plans like a run, made from its stored options; the page adds granularity

@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "explorer/marks.hpp"
+#include "explorer/results/first_row.hpp"
 
 namespace rubato {
 
@@ -173,7 +174,7 @@ StoredBaseline stored_baseline(const ResultStore& store, StoredRun run) {
                         ? "SELECT default_s, default_j, gpus FROM graph_runs WHERE graph_run_id = ?"
                         : "SELECT time_s, energy_j, 1 FROM plans WHERE run_id = ? AND goal = "
                           "'default'";
-  const auto row = store.query(sql, {run.id}).rows.at(0);
+  const auto row = first_row(store.query(sql, {run.id}));
   return {.time_s = real(row[0]),
           .energy_j = real(row[1]),
           .gpus = real(row[2]),

@@ -9,6 +9,7 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "explorer/results/first_row.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/provenance.hpp"
@@ -247,15 +248,13 @@ struct RunFacts {
 };
 
 RunFacts facts_of_trace(const ResultStore& store, std::int64_t id) {
-  const auto row = store
-                       .query(
-                           "SELECT r.command, r.trace_name, r.gpu, r.power_limit_w, t.text, "
-                           "s.text FROM runs r "
-                           "JOIN inputs t ON t.input_hash = r.trace_hash "
-                           "JOIN inputs s ON s.input_hash = r.spec_hash "
-                           "WHERE r.run_id = ?",
-                           {id})
-                       .rows.at(0);
+  const auto row =
+      first_row(store.query("SELECT r.command, r.trace_name, r.gpu, r.power_limit_w, t.text, "
+                            "s.text FROM runs r "
+                            "JOIN inputs t ON t.input_hash = r.trace_hash "
+                            "JOIN inputs s ON s.input_hash = r.spec_hash "
+                            "WHERE r.run_id = ?",
+                            {id}));
   return {.source = {{"kind", "trace"},
                      {"run_id", id},
                      {"name", text(row[1])},
@@ -267,12 +266,10 @@ RunFacts facts_of_trace(const ResultStore& store, std::int64_t id) {
 }
 
 RunFacts facts_of_graph(const ResultStore& store, std::int64_t id, std::optional<GpuSpec> spec) {
-  const auto row = store
-                       .query(
-                           "SELECT command, captures, gpu, power_limit_w FROM graph_runs WHERE "
-                           "graph_run_id = ?",
-                           {id})
-                       .rows.at(0);
+  const auto row =
+      first_row(store.query("SELECT command, captures, gpu, power_limit_w FROM graph_runs WHERE "
+                            "graph_run_id = ?",
+                            {id}));
   RunFacts facts{.source = {{"kind", "captured run"},
                             {"run_id", id},
                             {"name", text(row[1])},
