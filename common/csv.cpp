@@ -158,6 +158,16 @@ std::optional<double> CsvTable::optional_number(std::size_t row, std::size_t col
   return number(row, column, range, errors);
 }
 
+std::vector<bool> CsvTable::copies() const {
+  std::unordered_set<std::string> seen;
+  std::vector<bool> copied(rows());
+  const std::span<const std::string> cells(cells_);
+  for (std::size_t row = 0; row < rows(); ++row)
+    copied[row] =
+        !seen.insert(csv_line(cells.subspan(row * header_.size(), header_.size()))).second;
+  return copied;
+}
+
 std::string CsvTable::where(std::size_t row) const {
   return fmt::format("{}:{}", name_, lines_[row]);
 }

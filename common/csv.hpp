@@ -48,6 +48,9 @@ class CsvTable {
   [[nodiscard]] std::optional<double> optional_number(std::size_t row, std::size_t column,
                                                       Range range, ErrorList& errors) const;
 
+  /// For each row, whether an earlier one has the same text in all cells.
+  [[nodiscard]] std::vector<bool> copies() const;
+
   /// "name:line" of a row, lines counted from 1 with the header.
   [[nodiscard]] std::string where(std::size_t row) const;
 

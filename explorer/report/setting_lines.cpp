@@ -6,6 +6,7 @@
 
 #include "common/ids.hpp"
 #include "common/text.hpp"
+#include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
 
 namespace rubato {
@@ -21,6 +22,18 @@ void add(SettingCommands& commands, std::string_view set, std::string_view back)
   commands.back += fmt::format("{}sudo nvidia-smi {}", joint, back);
 }
 
+// Application clocks: both clocks at once, on GPUs since Kepler. What is to stay as the driver
+// chooses it is asked for at its highest.
+SettingCommands application_clocks(const GpuSpec& spec, const ClockPair& clock) {
+  const MemState& memory = spec.mem_states[index(clock.mem)];
+  SettingCommands commands;
+  add(commands,
+      fmt::format("-ac {},{}", whole_mhz(memory.mem_mhz),
+                  whole_mhz(clock.core_mhz.value_or(nearest_step_mhz(spec, memory.boost_mhz)))),
+      "-rac");
+  return commands;
+}
+
 }  // namespace
 
 SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock) {
@@ -30,13 +43,22 @@ SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock) {
     return {fmt::format("sudo rocm-smi --setperfdeterminism {}", whole_mhz(*clock.core_mhz)),
             "sudo rocm-smi --resetperfdeterminism"};
   }
+  // The driver locks core clocks from Volta on, and memory clocks from Ampere on.
+  constexpr double volta = 7.0, ampere = 8.0;
+  const MemState& memory = spec.mem_states[index(clock.mem)];
+  const bool memory_changes = clock.mem != spec.default_clock.mem && memory.name != "auto";
+  const double needed = memory_changes ? ampere : volta;
+  const std::optional<double> generation = compute_capability(spec);
+  if (generation && *generation < needed) return application_clocks(spec, clock);
   SettingCommands commands;
   if (clock.core_mhz)
     add(commands, fmt::format("-lgc {0},{0}", whole_mhz(*clock.core_mhz)), "-rgc");
-  const MemState& memory = spec.mem_states[index(clock.mem)];
-  if (clock.mem != spec.default_clock.mem && memory.name != "auto")
-    add(commands, fmt::format("-lmc {0},{0}", whole_mhz(memory.mem_mhz)), "-rmc");
-  return commands;
+  if (memory_changes) add(commands, fmt::format("-lmc {0},{0}", whole_mhz(memory.mem_mhz)), "-rmc");
+  if (generation || commands.set.empty()) return commands;
+  // One of the two works.
+  const SettingCommands older = application_clocks(spec, clock);
+  return {fmt::format("{} || {}", commands.set, older.set),
+          fmt::format("{} || {}", commands.back, older.back)};
 }
 
 std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock) {

@@ -12,7 +12,10 @@
 namespace rubato {
 
 /// What to type to set a clock pair with the tool of the GPU's maker, and to go back to the default
-/// clocks. Both are empty where nothing is to do, or the tool cannot set the clock.
+/// clocks. Both are empty where nothing is to do, or the tool cannot set the clock. NVIDIA's driver
+/// locks core clocks from Volta on and memory clocks from Ampere on. Older GPUs get application
+/// clocks, which are ceilings too; where the generation is not known, the one command is tried
+/// after the other.
 struct SettingCommands {
   std::string set, back;
 };

@@ -16,6 +16,7 @@
 #include "common/version.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
+#include "traces/plausible.hpp"
 
 namespace rubato {
 
@@ -70,6 +71,11 @@ TimeWindows read_windows(const std::filesystem::path& path) {
                     steps = table.column("steps"), time = table.column("time_s"),
                     energy = table.column("energy_j");
   const auto plan = table.find_column("plan_id");
+  constexpr double most_gpus = 16.0;  // of a node, whose energies are added up
+  constexpr Bounds node_power_w{board_power_w.low, most_gpus * board_power_w.high};
+  const std::array power_columns{
+      ReadColumn{.name = "energy_j", .quantity = Quantity::energy},
+      ReadColumn{.name = "time_s", .quantity = Quantity::time, .divides = true}};
   ErrorList errors;
   std::map<double, Pair> pairs;
   TimeWindows windows;
@@ -85,6 +91,9 @@ TimeWindows read_windows(const std::filesystem::path& path) {
                              table.cell(row, arm)));
     }
     if (!number || !count || !time_s || !energy_j) continue;
+    const auto wrong =
+        implausible("energy_j over time_s", *energy_j / *time_s, "W", node_power_w, power_columns);
+    if (wrong) errors.add(fmt::format("{}: {}", table.where(row), *wrong));
     auto& slot = planned ? pairs[*number].planned : pairs[*number].by_default;
     if (slot) errors.add(fmt::format("{}: the pair has this arm already", table.where(row)));
     slot = Window{*time_s / *count, *energy_j / *count};

@@ -1,7 +1,6 @@
 #include "models/calibration/sweep.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -13,147 +12,21 @@
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "models/calibration/implausible.hpp"
+#include "models/calibration/sweep_reader.hpp"
+#include "models/gpu/device.hpp"
 #include "traces/import/kernel_tuner.hpp"
+#include "traces/plausible.hpp"
 
 namespace rubato {
 
 namespace {
 
-struct Unit {
-  std::string_view name;
-  double scale;
-};
-
-constexpr std::array<Unit, 20> units{
-    {{"s", 1.0},   {"ms", 1e-3},  {"us", 1e-6},    {"ns", 1e-9},       {"W", 1.0},
-     {"mW", 1e-3}, {"J", 1.0},    {"mJ", 1e-3},    {"Wh", 3600.0},     {"MHz", 1.0},
-     {"Hz", 1e-6}, {"kHz", 1e-3}, {"GHz", 1e3},    {"bytes", 1.0},     {"KB", 1e3},
-     {"MB", 1e6},  {"GB", 1e9},   {"KiB", 1024.0}, {"MiB", 1048576.0}, {"1", 1.0}}};
-
-// A column of the file under the name and in the unit it has here.
-struct Source {
-  std::size_t column;
-  double scale = 1.0;
-};
-
-class SweepReader {
- public:
-  SweepReader(CsvTable table, const std::string& name, const GpuSpec& spec,
-              const SweepColumns& columns)
-      : table_(std::move(table)), spec_(spec), columns_(columns) {
-    for (const auto& [column, value] : columns_.where)
-      filters_.emplace_back(table_.column(column), value);
-    if (table_.rows() == 0) throw DataError(fmt::format("{}: there are no rows", name));
-  }
-
-  [[nodiscard]] std::optional<Source> find(const std::string& name) const {
-    const auto renamed = columns_.renamed.find(name);
-    if (renamed == columns_.renamed.end()) {
-      const auto column = table_.find_column(name);
-      return column ? std::optional(Source{*column}) : std::nullopt;
-    }
-    const auto colon = renamed->second.rfind(':');
-    Source source{table_.column(renamed->second.substr(0, colon))};
-    if (colon == std::string::npos) return source;
-    const std::string unit = renamed->second.substr(colon + 1);
-    const auto known = std::ranges::find(units, unit, &Unit::name);
-    if (known == units.end()) {
-      throw UsageError(
-          fmt::format("unit '{}' of column {} is not known", unit, name),
-          {.in = {}, .hint = "s, ms, us, ns, W, mW, J, mJ, Wh, MHz, kHz, Hz, bytes, MB, GB"});
-    }
-    source.scale = known->scale;
-    return source;
-  }
-
-  /// The first of `names` that the file has.
-  [[nodiscard]] std::optional<Source> find_any(std::initializer_list<const char*> names) const {
-    for (const char* name : names) {
-      if (const auto found = find(name)) return found;
-    }
-    return std::nullopt;
-  }
-
-  [[nodiscard]] Source require(std::initializer_list<const char*> names) const {
-    if (const auto found = find_any(names)) return *found;
-    return {table_.column(*names.begin())};  // throws, with the nearest name
-  }
-
-  [[nodiscard]] std::optional<double> number(std::size_t row, const std::optional<Source>& source,
-                                             Range range = Range::positive) {
-    if (!source) return std::nullopt;
-    const auto value = table_.optional_number(row, source->column, range, errors_);
-    return value ? checked(row, table_.header()[source->column], *value * source->scale, range)
-                 : std::nullopt;
-  }
-
-  /// A number that was computed: absurd numbers of a file may give infinity or 0, which is an
-  /// error.
-  [[nodiscard]] std::optional<double> checked(std::size_t row, std::string_view what, double value,
-                                              Range range = Range::positive) {
-    if (std::isfinite(value) && in_range(value, range)) return value;
-    errors_.add(fmt::format("{}: {} comes to {}; expected {}", table_.where(row), what, value,
-                            expected_text(range)));
-    return std::nullopt;
-  }
-
-  [[nodiscard]] const std::string& text(std::size_t row, const Source& source) const {
-    return table_.cell(row, source.column);
-  }
-
-  [[nodiscard]] std::optional<std::optional<double>> core_mhz(std::size_t row,
-                                                              const Source& source) {
-    if (text(row, source) == "auto") return std::optional<double>{};
-    const auto value = table_.number(row, source.column, Range::positive, errors_);
-    if (!value) return std::nullopt;
-    const auto scaled = checked(row, "core_mhz", *value * source.scale, Range::positive);
-    return scaled ? std::optional(scaled) : std::nullopt;
-  }
-
-  [[nodiscard]] std::optional<MemStateId> mem_state(std::size_t row,
-                                                    const std::optional<Source>& source) {
-    const std::string name = source ? text(row, *source) : std::string{};
-    if (name.empty() && spec_.mem_states.size() == 1) return MemStateId{0};
-    const auto mhz = parse_number(name);
-    for (std::size_t i = 0; i < spec_.mem_states.size(); ++i) {
-      const MemState& state = spec_.mem_states[i];
-      if (state.name == name || (mhz && parse_number(state.name) == *mhz * source->scale))
-        return id_at<MemStateId>(i);
-    }
-    errors_.add(fmt::format("{}: mem_mhz '{}' is no memory state of {}", table_.where(row), name,
-                            spec_.name));
-    foreign_ = true;
-    return std::nullopt;
-  }
-
-  [[nodiscard]] bool kept(std::size_t row) const {
-    return std::ranges::all_of(filters_, [&](const auto& filter) {
-      return table_.cell(row, filter.first) == filter.second;
-    });
-  }
-
-  [[nodiscard]] const CsvTable& table() const { return table_; }
-  [[nodiscard]] ErrorList& errors() { return errors_; }
-  void throw_if_any() const {
-    errors_.throw_if_any(
-        {.in = {}, .hint = foreign_ ? "measured on another GPU? --gpu names its spec" : ""});
-  }
-
- private:
-  CsvTable table_;
-  const GpuSpec& spec_;
-  const SweepColumns& columns_;
-  ErrorList errors_;
-  bool foreign_ = false;  // a memory clock that the GPU does not have
-  std::vector<std::pair<std::size_t, std::string>> filters_;
-};
-
 // Where the file has what a row may say.
 struct RowSources {
-  Source core;
-  std::optional<Source> mem, gpu, time, power, energy, cap, count, pass;
-  std::optional<Source> bytes, reads, writes, active;  ///< of DRAM
-  std::vector<Source> name;                            ///< its parts, at least one
+  SweepSource core;
+  std::optional<SweepSource> mem, gpu, time, power, energy, cap, count, pass;
+  std::optional<SweepSource> bytes, reads, writes, active;  ///< of DRAM
+  std::vector<SweepSource> name;                            ///< its parts, at least one
 };
 
 RowSources sources_in(const SweepReader& in) {
@@ -182,14 +55,15 @@ RowSources sources_in(const SweepReader& in) {
 
 std::string name_in(const SweepReader& in, std::size_t row, const RowSources& from) {
   std::string name;
-  for (const Source& part : from.name) {
+  for (const SweepSource& part : from.name) {
     if (!name.empty()) name += ':';
     name += in.text(row, part);
   }
   return name;
 }
 
-void expect_one_gpu(const SweepReader& in, std::size_t row, const Source& from, std::string& gpu) {
+void expect_one_gpu(const SweepReader& in, std::size_t row, const SweepSource& from,
+                    std::string& gpu) {
   const std::string& name = in.text(row, from);
   if (gpu.empty()) gpu = name;
   if (name == gpu) return;
@@ -230,6 +104,28 @@ void expect_energy_of_power(SweepReader& in, std::size_t row, const SweepPoint& 
       in.table().where(row), *energy_j, *point.time_s, *point.power_w, product_j, percent * most));
 }
 
+// Powers, energies over times and times themselves must be a GPU's.
+void expect_plausible(SweepReader& in, std::size_t row, const RowSources& from, const GpuSpec& spec,
+                      const SweepPoint& point, const std::optional<double>& energy_j) {
+  const Bounds power_w = plausible_power_w(spec);
+  bool right = true;
+  if (point.power_cap_w)
+    right = in.expect_plausible(row, *point.power_cap_w, "W", power_w, {&from.cap});
+  if (point.power_w) {
+    right = in.expect_plausible(row, *point.power_w, "W", power_w, {&from.power}) && right;
+  } else if (energy_j && point.time_s) {
+    right = in.expect_plausible(row, *energy_j / *point.time_s, "W", power_w,
+                                {&from.energy, &from.time});
+  }
+  if (point.time_s) {
+    right = in.expect_plausible(row, *point.time_s, "s", run_time_s, {&from.time}) && right;
+  } else if (energy_j && point.power_w) {
+    right = right && in.expect_plausible(row, *energy_j / *point.power_w, "s", run_time_s,
+                                         {&from.energy, &from.power});
+  }
+  if (right) expect_energy_of_power(in, row, point, energy_j);
+}
+
 // A row's point; nothing where its clock is not known.
 std::optional<SweepPoint> point_in(SweepReader& in, std::size_t row, const RowSources& from,
                                    const GpuSpec& spec) {
@@ -241,7 +137,7 @@ std::optional<SweepPoint> point_in(SweepReader& in, std::size_t row, const RowSo
                    .power_cap_w = in.number(row, from.cap),
                    .dram_bytes = {}};
   const auto energy_j = in.number(row, from.energy);
-  expect_energy_of_power(in, row, point, energy_j);
+  expect_plausible(in, row, from, spec, point, energy_j);
   if (!point.power_w && energy_j && point.time_s)
     point.power_w = in.checked(row, "energy over time", *energy_j / *point.time_s);
   if (!point.time_s && energy_j && point.power_w)
@@ -301,6 +197,27 @@ void name_higher_limit(Sweep& sweep, const PowerLimit& limit) {
                   format_number(most_w), format_number(limit.limit_w), format_number(limit_w)));
 }
 
+// Times of one kernel that its clocks cannot explain.
+// @param rows  of the points
+void expect_usual_times(SweepReader& in, const SweepSource& time, const GpuSpec& spec,
+                        const SweepKernel& kernel, std::span<const std::size_t> rows) {
+  std::vector<TimedSetting> settings;
+  std::vector<std::size_t> row_of;
+  for (std::size_t i = 0; i < kernel.points.size(); ++i) {
+    const SweepPoint& point = kernel.points[i];
+    if (!point.time_s) continue;
+    settings.push_back({.time_s = *point.time_s,
+                        .core_mhz = point.clock.core_mhz.value_or(0.0),
+                        .mem_mhz = spec.mem_states[index(point.clock.mem)].mem_mhz,
+                        .power_limit_w = point.power_cap_w.value_or(spec.power_limit.limit_w)});
+    row_of.push_back(rows[i]);
+  }
+  for (const OddTime& odd : odd_times(settings))
+    in.errors().add(fmt::format(
+        "{}: kernel '{}': {}", in.table().where(row_of[odd.at]), printable(kernel.name),
+        odd_time_text(odd, settings, in.read_column(time), in.table().where(row_of[odd.usual]))));
+}
+
 Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
                const SweepColumns& columns) {
   SweepReader in(std::move(table), file, spec, columns);
@@ -309,6 +226,7 @@ Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
   sweep.file = file;
   sweep.applied_clocks = in.find("core_mhz").has_value() || !in.find("core_mhz_requested");
   std::map<std::string, std::size_t> position;
+  std::vector<std::vector<std::size_t>> rows;  // of each kernel's points
   for (std::size_t row = 0; row < in.table().rows(); ++row) {
     if (!in.kept(row)) continue;
     if (from.gpu) expect_one_gpu(in, row, *from.gpu, sweep.gpu);
@@ -325,12 +243,21 @@ Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
       continue;
     }
     const auto [entry, is_new] = position.emplace(name, sweep.kernels.size());
-    if (is_new) sweep.kernels.push_back({.name = name, .points = {}});
+    if (is_new) {
+      sweep.kernels.push_back({.name = name, .points = {}});
+      rows.emplace_back();
+    }
     SweepKernel& kernel = sweep.kernels[entry->second];
     place_in_iteration(in, row, from, is_new, kernel);
     kernel.points.push_back(*point);
+    rows[entry->second].push_back(row);
   }
   in.throw_if_any();
+  for (std::size_t k = 0; k < sweep.kernels.size() && from.time; ++k)
+    expect_usual_times(in, *from.time, spec, sweep.kernels[k], rows[k]);
+  in.throw_if_any();
+  in.note_memory(sweep.notes);
+  in.note_copies(sweep.notes);
   if (sweep.kernels.empty() && sweep.idle.empty()) {
     throw DataError(fmt::format("{}: no row is left after --where", sweep.file));
   }
@@ -359,21 +286,50 @@ Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec&
   const KernelTunerTable cache = read_kernel_tuner_cache(text, name);
   Sweep sweep = sweep_of(CsvTable::parse(cache.csv, name + " as a table"), name, spec, columns);
   sweep.left_out.insert(sweep.left_out.begin(), cache.left_out.begin(), cache.left_out.end());
+  sweep.notes.insert(sweep.notes.begin(), cache.notes.begin(), cache.notes.end());
   return sweep;
 }
 
 void add_idle(Sweep& sweep, const std::filesystem::path& path, const GpuSpec& spec) {
   const SweepColumns columns;
   SweepReader in(CsvTable::read(path), path.string(), spec, columns);
-  const Source core = in.require({"core_mhz"}), power = in.require({"power_w", "power_w_median"});
+  const SweepSource core = in.require({"core_mhz"}),
+                    power = in.require({"power_w", "power_w_median"});
   const auto mem = in.find("mem_mhz");
+  const std::optional<SweepSource> from = power;
   for (std::size_t row = 0; row < in.table().rows(); ++row) {
+    if (!in.kept(row)) continue;
     const auto core_mhz = in.core_mhz(row, core);
     const auto state = in.mem_state(row, mem);
     const auto power_w = in.number(row, power);
+    if (power_w) (void)in.expect_plausible(row, *power_w, "W", plausible_power_w(spec), {&from});
     if (core_mhz && state && power_w) sweep.idle.push_back({{*state, *core_mhz}, *power_w});
   }
   in.throw_if_any();
+  in.note_memory(sweep.notes);
+  in.note_copies(sweep.notes);
+}
+
+std::string gpu_in_sweep(const std::filesystem::path& path, const SweepColumns& columns) {
+  const std::string text = read_text(path);
+  const CsvTable table =
+      is_kernel_tuner_cache(text)
+          ? CsvTable::parse(read_kernel_tuner_cache(text, path.string()).csv, path.string())
+          : CsvTable::parse(text, path.string());
+  const auto renamed = columns.renamed.find("gpu");
+  const auto gpu = table.find_column(renamed == columns.renamed.end() ? "gpu" : renamed->second);
+  if (!gpu) return {};
+  std::string found;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const bool kept = std::ranges::all_of(columns.where, [&](const auto& filter) {
+      return table.cell(row, table.column(filter.first)) == filter.second;
+    });
+    if (!kept) continue;
+    const std::string& name = table.cell(row, *gpu);
+    if (!found.empty() && name != found) return {};
+    found = name;
+  }
+  return parse_number(found) ? std::string{} : found;  // a number counts the GPUs of a node
 }
 
 }  // namespace rubato

@@ -64,19 +64,20 @@ struct SweepColumns {
 /// Reads a sweep, a CSV file with a header. Needed columns:
 /// - kernel
 /// - core_mhz (applied: in effect) or core_mhz_requested (an upper bound); a number or "auto"
-/// - mem_mhz, a memory state of `spec`; may be missing or empty where `spec` has one state
+/// - mem_mhz, a memory state of `spec`; a table without is at the default one, which notes say
 /// - time_s, power_w, energy_j: at least one (two give the third); a row needs time or power
 /// Optional columns: count (launches in an iteration), pass, gpu, workload, workload_id,
 /// batch_size, power_cap_w, and of DRAM dram_bytes, or dram_read_transactions and
 /// dram_write_transactions (32 bytes each), or dram_active (share of the peak, 0..1). Other columns
 /// are ignored.
 ///
-/// Other units by renaming (SweepColumns): s, ms, us, ns, W, mW, J, mJ, Wh, MHz, GHz, kHz, Hz,
-/// bytes, KB, MB, GB, KiB, MiB, 1. Rows of the kernel "idle" are idle power. Profiles of Zeus and
-/// Perseus (stage, instruction, frequency, time, energy; ranks as repeats) and caches of Kernel
-/// Tuner (traces/import/kernel_tuner.hpp) are read too.
+/// Other units by renaming (SweepColumns, traces/plausible.hpp). Rows of the kernel "idle" are idle
+/// power. Profiles of Zeus and Perseus (stage, instruction, frequency, time, energy; ranks as
+/// repeats) and caches of Kernel Tuner (traces/import/kernel_tuner.hpp) are read too.
 ///
-/// Time, power and energy of one row must agree within 10 %. Rows that cannot be right are left out
+/// Time, power and energy of one row must agree within 10 %, and each be one of a GPU
+/// (traces/plausible.hpp); times of one kernel must be such that its clocks explain them. A row
+/// that is the copy of an earlier one counts once. Rows that cannot be right are left out
 /// (implausible.hpp) unless SweepColumns::keep_implausible. Where more power was drawn than the
 /// limit of `spec`, rows without power_cap_w get the least limit that allows it.
 /// @throws IoError, DataError
@@ -87,6 +88,11 @@ struct SweepColumns {
 /// @throws DataError
 [[nodiscard]] Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec& spec,
                                 const SweepColumns& columns = {});
+
+/// The GPU that a sweep names, in its column `gpu` or as a cache's device; empty if it names none
+/// or several. @throws IoError, DataError
+[[nodiscard]] std::string gpu_in_sweep(const std::filesystem::path& path,
+                                       const SweepColumns& columns = {});
 
 /// Adds the rows of an idle file (core_mhz, mem_mhz, power_w or power_w_median).
 /// @throws IoError, DataError

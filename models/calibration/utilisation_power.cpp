@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 #include <Eigen/Core>
@@ -11,8 +12,10 @@
 #include "common/error.hpp"
 #include "common/version.hpp"
 #include "models/calibration/robust_loss.hpp"
+#include "models/gpu/device.hpp"
 #include "models/kernel/model.hpp"
 #include "models/linear/levenberg_marquardt.hpp"
+#include "traces/plausible.hpp"
 
 namespace rubato {
 
@@ -154,7 +157,16 @@ UtilisationSweep read_utilisation_sweep(const std::filesystem::path& path, const
   const std::size_t kernel = table.column("kernel"), core = table.column("core_mhz"),
                     mem = table.column("mem_mhz"), power = table.column("power_w");
   const auto gpu = table.find_column("gpu"), set = table.find_column("set");
+  const std::vector<bool> copies = table.copies();
+  const ReadColumn power_column{.name = "power_w", .quantity = Quantity::power},
+      core_column{.name = "core_mhz", .quantity = Quantity::clock};
+  const auto expect = [&](std::size_t row, const ReadColumn& column, double value,
+                          std::string_view unit, const Bounds& bounds) {
+    const auto wrong = implausible(column.name, value, unit, bounds, std::span(&column, 1));
+    if (wrong) errors.add(fmt::format("{}: {}", table.where(row), *wrong));
+  };
   for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (copies[row]) continue;
     const bool kept = std::ranges::all_of(columns.where, [&](const auto& filter) {
       return table.cell(row, table.column(filter.first)) == filter.second;
     });
@@ -177,7 +189,11 @@ UtilisationSweep read_utilisation_sweep(const std::filesystem::path& path, const
     }
     point.clock = {id_at<MemStateId>(static_cast<std::size_t>(state - spec.mem_states.begin())),
                    table.number(row, core, Range::positive, errors)};
-    point.power_w = table.number(row, power, Range::positive, errors).value_or(1.0);
+    if (point.clock.core_mhz)
+      expect(row, core_column, *point.clock.core_mhz, "MHz", core_clock_mhz);
+    const auto power_w = table.number(row, power, Range::positive, errors);
+    if (power_w) expect(row, power_column, *power_w, "W", plausible_power_w(spec));
+    point.power_w = power_w.value_or(1.0);
     for (std::size_t c = 0; c < table.header().size(); ++c) {
       const std::string& name = table.header()[c];
       if (!name.starts_with("u_")) continue;

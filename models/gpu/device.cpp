@@ -135,6 +135,23 @@ std::string_view name_of(GpuVendor value) noexcept {
   return "NVIDIA";
 }
 
+Bounds plausible_power_w(const GpuSpec& spec) {
+  constexpr double least_share = 0.1, most_limits = 5.0;
+  const double base_w = std::ranges::min(spec.mem_states, {}, &MemState::base_power_w).base_power_w;
+  return {std::max(board_power_w.low, least_share * base_w),
+          std::min(board_power_w.high, most_limits * spec.power_limit.max_w)};
+}
+
+std::optional<double> compute_capability(const GpuSpec& spec) {
+  if (spec.compute_capability || vendor_of(spec.title) != GpuVendor::nvidia)
+    return spec.compute_capability;
+  for (const DeviceMatch match : {DeviceMatch::same, DeviceMatch::near}) {
+    const std::vector<std::string> shipped = specs_matching(spec.title, match);
+    if (!shipped.empty()) return load_gpu_spec(shipped.front()).compute_capability;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> specs_matching(std::string_view device, DeviceMatch match) {
   const std::string form = form_of_device(device);
   std::vector<std::string> found, of_form;

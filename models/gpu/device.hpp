@@ -10,6 +10,7 @@
 
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
+#include "traces/plausible.hpp"
 
 namespace rubato {
 
@@ -36,6 +37,15 @@ enum class GpuVendor { nvidia, amd, intel };
 /// By the words of the name. A device that names no other vendor is taken as NVIDIA's.
 [[nodiscard]] GpuVendor vendor_of(std::string_view device);
 [[nodiscard]] std::string_view name_of(GpuVendor value) noexcept;
+
+/// Board powers that are believed of this GPU, W: from a tenth of its least base power to five
+/// times its highest limit, since cards of a name differ and a spec may be a frame for another GPU;
+/// within board_power_w.
+[[nodiscard]] Bounds plausible_power_w(const GpuSpec& spec);
+
+/// The compute capability of a spec: its own, else that of a shipped spec of the same GPU or chip,
+/// by its title. Nothing if neither says.
+[[nodiscard]] std::optional<double> compute_capability(const GpuSpec& spec);
 
 /// Shipped specs that match a device as said, in the order of shipped_gpu_specs. Of near ones,
 /// those of the device's form (SXM, PCIe) where it says its form.

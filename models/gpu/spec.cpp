@@ -1,6 +1,7 @@
 #include "models/gpu/spec.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "common/suggest.hpp"
 #include "models/gpu/spec_parameters.hpp"
 #include "traces/files/json_names.hpp"
+#include "traces/plausible.hpp"
 
 namespace rubato {
 
@@ -31,6 +33,12 @@ void read_ascending(const JsonNode& node, const std::vector<double>& values) {
   for (std::size_t i = 1; i < values.size(); ++i) {
     if (values[i] <= values[i - 1]) node.fail("the values must ascend");
   }
+}
+
+void check_plausible(const JsonNode& node, const char* key, std::string_view unit,
+                     const Bounds& bounds, Quantity quantity) {
+  const std::array columns{ReadColumn{.name = key, .quantity = quantity}};
+  if (const auto wrong = implausible(key, node.number(), unit, bounds, columns)) node.fail(*wrong);
 }
 
 // Every section but name, title and the like carries its source.
@@ -81,6 +89,8 @@ void read_core(const JsonNode& root, GpuSpec& spec) {
                .step_mhz = clocks.at("step_mhz").number(Range::positive),
                .requested_mhz = clocks.at("requested_mhz").numbers(Range::positive),
                .effective_mhz = clocks.at("effective_mhz").numbers(Range::positive)};
+  for (const char* key : {"min_mhz", "max_mhz"})
+    check_plausible(clocks.at(key), key, "MHz", core_clock_mhz, Quantity::clock);
   if (spec.core.min_mhz > spec.core.max_mhz) clocks.at("min_mhz").fail("is above max_mhz");
   if (spec.core.requested_mhz.size() != spec.core.effective_mhz.size()) {
     clocks.at("effective_mhz").fail("must have as many values as requested_mhz");
@@ -130,6 +140,8 @@ void read_limits(const JsonNode& root, GpuSpec& spec) {
                       limit.at("min_w").number(Range::positive),
                       limit.at("max_w").number(Range::positive),
                       limit.at("regulated_frac").number(Range::positive)};
+  for (const char* key : {"limit_w", "min_w", "max_w"})
+    check_plausible(limit.at(key), key, "W", board_power_w, Quantity::power);
   const JsonNode chip = section(root, "chip", spec);
   chip.expect_keys({"source", "sm_count", "peak_flop_per_cycle", "link_gbs", "overlap_exponent"},
                    {"compute_capability", "memory_gb"});

@@ -125,7 +125,9 @@ void test_folds(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions
     Split parts = split(sweep, [&](std::size_t k, std::size_t i) { return fold[k][i] == f; });
     std::erase_if(parts.seen.kernels,
                   [](const SweepKernel& kernel) { return kernel.points.empty(); });
-    const GpuSpec fitted = calibrate_sweep(spec, parts.seen, options.fit).spec;
+    const GpuSpec fitted = fits_gpu(options.holdout)
+                               ? calibrate_sweep(spec, parts.seen, options.fit).spec
+                               : with_only(spec, parts.seen, options);
     test(fitted, parts.held_out, options.draws, results);
   }
 }
@@ -223,6 +225,7 @@ std::string_view name_of(Holdout value) noexcept {
   switch (value) {
     case Holdout::known: return "known";
     case Holdout::few_points: return "few-points";
+    case Holdout::own_folds: return "own-folds";
     case Holdout::folds: return "folds";
     case Holdout::clocks: return "clocks";
     case Holdout::kernels: return "kernels";
@@ -232,7 +235,8 @@ std::string_view name_of(Holdout value) noexcept {
 }
 
 bool fits_gpu(Holdout holdout) noexcept {
-  return holdout != Holdout::known && holdout != Holdout::few_points;
+  return holdout != Holdout::known && holdout != Holdout::few_points &&
+         holdout != Holdout::own_folds;
 }
 
 std::optional<double> ValidatedPoint::time_error() const {
@@ -297,6 +301,7 @@ std::vector<ValidatedPoint> validate(const GpuSpec& spec, const Sweep& sweep,
   switch (options.holdout) {
     case Holdout::known: test(spec, sweep, options.draws, results); break;
     case Holdout::few_points: test_few_points(spec, sweep, options, results); break;
+    case Holdout::own_folds:
     case Holdout::folds:
       test_folds(spec, sweep, options, random_folds(sweep, options.folds), results, context);
       break;

@@ -16,6 +16,7 @@ namespace rubato {
 enum class Holdout {
   known,       ///< none of the sweep: kernels of the spec, found by name
   few_points,  ///< some points of each kernel; the GPU's parameters come from the spec
+  own_folds,   ///< the same, all points but those of one fold, fold after fold
   folds,       ///< k-fold cross-validation: all points but those of one fold, chosen at random
   clocks,      ///< the same, but a fold is a range of core clocks
   kernels,     ///< the GPU: all other kernels; a kernel: some of its own points

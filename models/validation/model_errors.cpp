@@ -19,6 +19,8 @@ namespace rubato {
 
 namespace {
 
+constexpr RelativeErrors never_fitted{0.10, 0.15};
+
 constexpr double own_deviation = 1.4142;  // of t with own_freedom: standard deviation over scale
 
 double magnitude_below(std::vector<double> values, double share) {
@@ -95,6 +97,11 @@ std::optional<Parts> learned_parts(const GpuSpec& spec, const char* what) {
   return std::nullopt;
 }
 
+void write_parts(const Parts& parts, const char* what, GpuSpec& spec) {
+  spec.fit_errors[fmt::format("shared_{}_pct", what)] = 100.0 * parts.shared;
+  spec.fit_errors[fmt::format("own_{}_pct", what)] = 100.0 * parts.own;
+}
+
 // "plans_time_scale_3"; whole sweeps are "plans_time_scale_many".
 std::string scale_key(const char* what, const char* quantity, std::size_t points) {
   return fmt::format("{}_{}_scale_{}", what, quantity,
@@ -135,10 +142,27 @@ ModelErrors estimate_errors(std::span<const ValidatedPoint> points) {
 }
 
 void write_errors(const ModelErrors& errors, GpuSpec& spec) {
-  spec.fit_errors["shared_time_pct"] = 100.0 * errors.shared.time;
-  spec.fit_errors["shared_energy_pct"] = 100.0 * errors.shared.energy;
-  spec.fit_errors["own_time_pct"] = 100.0 * errors.own.time;
-  spec.fit_errors["own_energy_pct"] = 100.0 * errors.own.energy;
+  write_parts({errors.shared.time, errors.own.time}, "time", spec);
+  write_parts({errors.shared.energy, errors.own.energy}, "energy", spec);
+}
+
+void drop_reported_errors(GpuSpec& spec) {
+  for (const char* what : {"time", "energy"}) {
+    if (const auto parts = learned_parts(spec, what)) write_parts(*parts, what, spec);
+  }
+  std::erase_if(spec.fit_errors, [](const auto& error) {
+    return error.first.ends_with("_mape_pct") || error.first.ends_with("_mae_points");
+  });
+}
+
+void raise_errors(std::span<const ValidatedPoint> points, GpuSpec& spec) {
+  const ModelErrors found = estimate_errors(points);
+  const auto raise = [&](const char* what, double never, double shared, double own) {
+    const Parts known = learned_parts(spec, what).value_or(halves_of(never));
+    write_parts({std::max(known.shared, shared), std::max(known.own, own)}, what, spec);
+  };
+  raise("time", never_fitted.time, found.shared.time, found.own.time);
+  raise("energy", never_fitted.energy, found.shared.energy, found.own.energy);
 }
 
 void write_scales(const IntervalScales& scales, std::size_t points, GpuSpec& spec) {
@@ -161,7 +185,6 @@ double few_draws_factor(std::size_t count) {
 }
 
 ModelErrors model_errors(const GpuSpec& spec) {
-  constexpr RelativeErrors never_fitted{0.10, 0.15};
   const Parts time = learned_parts(spec, "time").value_or(halves_of(never_fitted.time));
   const Parts energy = learned_parts(spec, "energy").value_or(halves_of(never_fitted.energy));
   const auto distinct = spec.fit_errors.find(distinct_kernels_key);

@@ -49,6 +49,13 @@ inline constexpr double own_90_pct = 2.1318;  ///< nine in ten of its draws are 
 /// Writes both parts into the spec's fit_errors: "shared_time_pct" and so on.
 void write_errors(const ModelErrors& errors, GpuSpec& spec);
 
+/// Of a spec whose kernels are to be fitted anew on another fit's parameters: leaves out the errors
+/// that were reported of that fit, and keeps what intervals rest on (both parts, scales, growth).
+void drop_reported_errors(GpuSpec& spec);
+
+/// Raises both parts, where they are smaller, to those of predictions of points that were held out.
+void raise_errors(std::span<const ValidatedPoint> points, GpuSpec& spec);
+
 /// Key among fit_errors: how many points the kernel with the fewest had, of those that the scales
 /// of whole sweeps ("..._scale_many") were learned from.
 inline constexpr const char* scale_many_points_key = "scale_many_points";

@@ -98,7 +98,7 @@ GpuSpec load_gpu_for_trace(const std::string& gpu, const std::string& fallback, 
                            const std::string& file) {
   if (!trace.captured) return load_gpu(gpu.empty() ? fallback : gpu);
   const std::array device{trace.captured->device};
-  GpuSpec spec = load_gpu_for_devices(gpu, device, trace.provenance, file);
+  GpuSpec spec = load_gpu_for_devices(gpu, device, trace.provenance, file, OfAnotherGpu::guessed);
   if (match_device(spec, trace.captured->device) == DeviceMatch::other) return spec;
   const ClockPair clock = captured_clock(spec, trace.captured->clock);
   const ClockGrid grid(spec, {clock});

@@ -110,7 +110,7 @@ GpuSpec load_gpu_of_devices(std::span<const std::string> devices, const std::str
 }
 
 void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
-                   const std::string& file) {
+                   const std::string& file, OfAnotherGpu times) {
   const std::set<std::string> names(devices.begin(), devices.end());
   for (const std::string& device : names) {
     const std::string shown = printable(device);
@@ -127,10 +127,12 @@ void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
                         fmt::format("{} is another vendor's, and knows nothing of its kernels",
                                     printable(spec.name)));
         }
-        tell(
-            "note: captured on {}, which is not what {} describes: captured times are used "
-            "only for kernels of unknown work, as a guess\n",
-            shown, printable(spec.title));
+        tell("note: captured on {}, which is not what {} describes: {}\n", shown,
+             printable(spec.title),
+             times == OfAnotherGpu::guessed
+                 ? "captured times are used only for kernels of unknown work, as a guess"
+                 : "its kernels are taken to last as long here, which nobody measured; changes in "
+                   "% are rough, and totals are not this GPU's");
     }
   }
 }
@@ -156,13 +158,14 @@ std::optional<std::string> spec_of_generator(const Provenance& provenance,
 }
 
 GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const std::string> devices,
-                             const Provenance& provenance, const std::string& file) {
+                             const Provenance& provenance, const std::string& file,
+                             OfAnotherGpu times) {
   if (name_or_path.empty()) {
     const auto generated = spec_of_generator(provenance, devices);
     return generated ? load_gpu(*generated) : load_gpu_of_devices(devices, file);
   }
   GpuSpec spec = load_gpu(name_or_path);
-  check_devices(spec, devices, file);
+  check_devices(spec, devices, file, times);
   return spec;
 }
 

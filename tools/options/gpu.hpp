@@ -33,16 +33,22 @@ void say_if_not_calibrated(const GpuSpec& spec);
 [[nodiscard]] GpuSpec load_gpu_of_devices(std::span<const std::string> devices,
                                           const std::string& file);
 
+/// What is done with captured times of another GPU than the spec's. kept: the capture's launches
+/// take them at the clocks of the capture, as if they were this GPU's. guessed: times are modelled,
+/// from work where that is known.
+enum class OfAnotherGpu { kept, guessed };
+
 /// A line on standard error where the devices of a capture are not of the spec's kind.
 /// @throws UsageError if they are another vendor's
 void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
-                   const std::string& file);
+                   const std::string& file, OfAnotherGpu times = OfAnotherGpu::kept);
 
 /// The spec that was asked for, with a line on standard error where the capture's devices are not
 /// of its kind; without a name that which generated the run, else that of the devices.
 /// @throws UsageError if they are another vendor's; what load_gpu and load_gpu_of_devices throw
 [[nodiscard]] GpuSpec load_gpu_for_devices(const std::string& name_or_path,
                                            std::span<const std::string> devices,
-                                           const Provenance& provenance, const std::string& file);
+                                           const Provenance& provenance, const std::string& file,
+                                           OfAnotherGpu times = OfAnotherGpu::kept);
 
 }  // namespace rubato

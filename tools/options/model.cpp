@@ -6,6 +6,7 @@
 
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "tools/options/sweep.hpp"
 
 namespace rubato {
 
@@ -32,7 +33,8 @@ ModelChoice model_choice(const std::string& name_or_file, const GpuSpec& spec, c
   if (const CellModelKind* kind = cell_model_kind(name_or_file))
     return {.name = name_or_file, .kind = kind, .table = {}};
   if (std::filesystem::exists(name_or_file))
-    return {.name = name_or_file, .kind = nullptr, .table = read_sweep(name_or_file, spec)};
+    return {
+        .name = name_or_file, .kind = nullptr, .table = load_sweep({.file = name_or_file}, spec)};
   throw unknown_model(name_or_file);
 }
 

@@ -11,6 +11,7 @@
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
 #include "tools/terminal/standard_error.hpp"
+#include "traces/pipeline/profile_checks.hpp"
 #include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
@@ -198,10 +199,11 @@ LoadedPipeline load_pipeline(const PipelineInput& input) {
   add_embedding_reduction(input, schedule.shape, *profile);
   const double host_power_w = input.host_power_w.value_or(0.0);
   if (host_power_w > 0.0) marks.push_back(mark_of_host_power(host_power_w));
-  return {with_host_power(
-              pipeline_work(std::move(schedule), *profile, blocked_power_w, input.stage_map),
-              host_power_w),
-          std::move(kernel_clocks), std::move(modelled), std::move(marks)};
+  PipelineWork work =
+      pipeline_work(std::move(schedule), *profile, blocked_power_w, input.stage_map);
+  if (!input.edges.empty()) expect_plausible_lags(work, input.edges);
+  return {with_host_power(std::move(work), host_power_w), std::move(kernel_clocks),
+          std::move(modelled), std::move(marks)};
 }
 
 std::string baseline_name(const PipelineInput& input) {

@@ -1,12 +1,15 @@
 #include "tools/options/sweep.hpp"
 
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "models/gpu/device.hpp"
 #include "tools/command_line.hpp"
+#include "tools/options/gpu.hpp"
 #include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
@@ -76,8 +79,20 @@ Sweep load_sweep(const SweepOptions& options, const GpuSpec& spec) {
   Sweep sweep = read_sweep(options.file, spec, sweep_columns(options));
   if (!options.idle.empty()) add_idle(sweep, options.idle, spec);
   for (const std::string& line : sweep.left_out) tell("left out: {}\n", printable(line));
-  for (const std::string& line : sweep.notes) tell("note: {}\n", line);
+  for (const std::string& line : sweep.notes) tell("note: {}\n", printable(line));
   return sweep;
+}
+
+GpuSpec load_gpu_for_sweep(const std::string& gpu, const std::string& fallback,
+                           const SweepOptions& options) {
+  const std::array device{gpu_in_sweep(options.file, sweep_columns(options))};
+  if (device.front().empty()) return load_gpu(gpu.empty() ? fallback : gpu);
+  if (gpu.empty()) return load_gpu_of_devices(device, options.file);
+  GpuSpec spec = load_gpu(gpu);
+  if (match_device(spec, device.front()) == DeviceMatch::other)
+    tell("note: measured on {}, which is not what {} describes\n", printable(device.front()),
+         printable(spec.title));
+  return spec;
 }
 
 }  // namespace rubato

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "traces/plausible.hpp"
+
 namespace rubato {
 
 namespace {
@@ -40,6 +42,8 @@ Kernel read_kernel(const JsonNode& node) {
   kernel.flops = node.optional_number("flops", Range::non_negative);
   kernel.dram_bytes = node.optional_number("dram_bytes", Range::non_negative);
   kernel.measured_time_s = node.optional_number("measured_time_s", Range::positive);
+  if (const auto wrong = implausible_launch_time(kernel.measured_time_s))
+    node.at("measured_time_s").fail(*wrong);
   if (const auto gemm = node.find("gemm")) {
     gemm->expect_keys({"m", "n", "k", "batch"});
     kernel.gemm = GemmShape{gemm->at("m").count(), gemm->at("n").count(), gemm->at("k").count(),

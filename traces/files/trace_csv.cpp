@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "traces/plausible.hpp"
 
 namespace rubato {
 
@@ -73,6 +74,7 @@ Kernel read_kernel(const Row& row) {
   kernel.flops = row.number("flops", Range::non_negative);
   kernel.dram_bytes = row.number("dram_bytes", Range::non_negative);
   kernel.measured_time_s = row.number("measured_time_s", Range::positive);
+  if (const auto wrong = implausible_launch_time(kernel.measured_time_s)) row.fail(*wrong);
   const bool known = kernel.flops || kernel.dram_bytes;
   kernel.work_source = row.named("work_source", known ? WorkSource::derived : WorkSource::unknown);
   if (!row.text("m").empty()) {

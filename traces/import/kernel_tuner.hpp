@@ -16,6 +16,7 @@ struct KernelTunerTable {
   /// limit aside.
   std::string csv;
   std::vector<std::string> left_out;  ///< a line for configurations without a measurement, if any
+  std::vector<std::string> notes;     ///< whose energies these are, where not NVML's alone
 };
 
 /// Whether a text may be a cache: JSON, which no CSV is.
@@ -23,8 +24,10 @@ struct KernelTunerTable {
 
 /// Reads a cache, an unfinished one too (its closing braces are missing). Clocks, MHz:
 /// nvml_gr_clock and nvml_mem_clock as set, else core_freq and mem_freq as observed, to the nearest
-/// MHz. Times of a cache are in ms, nvml_energy in J, nvml_power in W.
-/// @throws DataError if no configuration has a time, a clock, and nvml_energy or nvml_power
+/// MHz; mem_mhz is empty where the memory clock was neither. Times of a cache are in ms. Energies
+/// (J) and powers (W) are those of one observer, nvml_energy and nvml_power or those of another
+/// (ps_energy of PowerSensor, pmt_energy, ...): of the one that most configurations have.
+/// @throws DataError if no configuration has a time, a clock, and an energy or power
 [[nodiscard]] KernelTunerTable read_kernel_tuner_cache(std::string_view text,
                                                        const std::string& name);
 

@@ -12,6 +12,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "traces/pipeline/profile_checks.hpp"
 
 namespace rubato {
 
@@ -25,7 +26,7 @@ struct Sample {
   std::size_t with_energy = 0;  // so many of the ranks; the others were not measured
 };
 
-using Key = std::pair<std::uint32_t, PassKind>;
+using Key = ProfileKey;
 
 // What a profile asks a stage to run at: core clock, and power limit or 0.
 using Setting = std::pair<double, double>;
@@ -51,13 +52,21 @@ class ProfileReader {
   }
 
   PipelineProfile read(std::string name) {
-    for (std::size_t row = 0; row < table_.rows(); ++row) add(row);
+    const std::vector<bool> copies = table_.copies();
+    for (std::size_t row = 0; row < table_.rows(); ++row) {
+      if (!copies[row]) add(row);
+    }
+    errors_.throw_if_any();
+    checks_.expect_usual_times(errors_);
     errors_.throw_if_any();
     if (order_.empty()) {
       throw DataError(
           fmt::format("{}: there is no line; expected one per stage, pass and clock", name));
     }
     PipelineProfile profile{std::move(name), {}};
+    if (const auto copied = std::ranges::count(copies, true); copied > 0)
+      profile.notes.push_back(fmt::format("{} of {} rows are copies of earlier ones and count once",
+                                          copied, copies.size()));
     for (const Key& key : order_) profile.passes.push_back(pass_of(key, profile.notes));
     errors_.throw_if_any();
     return profile;
@@ -135,6 +144,12 @@ class ProfileReader {
     const auto limited = table_.find_column("power_limit");
     const auto limit_w = limited ? number("power_limit") : std::optional(0.0);
     if (!key || !core_mhz || !time_s || !energy_j || !limit_w) return;
+    const ClockOption option{.core_mhz = *core_mhz,
+                             .time_s = *time_s,
+                             .energy_j = *energy_j,
+                             .mem_mhz = 0.0,
+                             .power_limit_w = *limit_w};
+    if (!checks_.add(table_.where(row), *key, option, errors_)) return;
     if (!samples_.contains(*key)) order_.push_back(*key);
     Sample& sample = samples_[*key][{*core_mhz, *limit_w}];
     if (sample.ranks > 0 && !long_form_) {
@@ -154,6 +169,7 @@ class ProfileReader {
   const CsvTable& table_;
   bool long_form_ = false;
   std::map<Key, std::map<Setting, Sample>> samples_;
+  ProfileChecks checks_;
   std::vector<Key> order_;
   ErrorList errors_;
 };

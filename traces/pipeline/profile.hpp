@@ -71,6 +71,10 @@ struct PipelineWork {
 ///   kept, since the slowest rank decides, and the mean energy.
 /// - Either form may have `power_limit`. Options are then pairs of clock and limit.
 /// - Instruction `load` is skipped: loading data overlaps with computing.
+/// - Power (energy over time), times and clocks must be a GPU's, and the times of one pass such
+/// that
+///   its clocks explain them (traces/plausible.hpp). A row that is the copy of an earlier one
+///   counts once, with a note.
 /// - An energy of 0 J was not measured. Such clocks are left out where others of the pass have an
 ///   energy, and such ranks are left out of the mean; notes say so.
 /// @throws IoError, DataError listing the bad lines (a clock given twice among them) and passes

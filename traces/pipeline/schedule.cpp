@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "traces/pipeline/orders.hpp"
+#include "traces/plausible.hpp"
 
 namespace rubato {
 
@@ -284,6 +286,10 @@ PipelineSchedule read_schedule(const std::filesystem::path& ops_csv,
   for (std::size_t row = 0; row < edges.rows(); ++row) {
     const double lag_s =
         lag ? edges.number(row, *lag, Range::non_negative, errors).value_or(0.0) : 0.0;
+    const ReadColumn column{.name = "lag_s", .quantity = Quantity::time};
+    const auto wrong =
+        implausible("lag_s", lag_s, "s", {0.0, run_time_s.high}, std::span(&column, 1));
+    if (wrong) errors.add(fmt::format("{}: {}", edges.where(row), *wrong));
     schedule.dependencies.push_back({place[count(edges, row, "src", ops.rows())],
                                      place[count(edges, row, "dst", ops.rows())], lag_s});
   }

@@ -33,6 +33,46 @@ TEST(SettingLines, WholeMegahertz) {
             "To set: sudo nvidia-smi -lgc 278,278; back: sudo nvidia-smi -rgc\n");
 }
 
+// The driver locks core clocks from Volta on and memory clocks from Ampere on.
+TEST(SettingLines, EveryShippedGpuGetsWhatItsDriverCanDo) {
+  for (const std::string& name : shipped_gpu_specs()) {
+    const GpuSpec spec = load_gpu_spec(name);
+    for (std::uint32_t mem = 0; mem < spec.mem_states.size(); ++mem) {
+      const std::string set = setting_commands(spec, {MemStateId{mem}, spec.core.min_mhz}).set;
+      if (spec.compute_capability < 7.0) EXPECT_EQ(set.find("-lgc"), std::string::npos) << set;
+      if (spec.compute_capability < 8.0) EXPECT_EQ(set.find("-lmc"), std::string::npos) << set;
+      EXPECT_EQ(set.find("||"), std::string::npos) << set;
+    }
+  }
+}
+
+TEST(SettingLines, ApplicationClocksBeforeLockedOnes) {
+  const GpuSpec pascal = load_gpu_spec("gtx-1080-ti");
+  const MemStateId other{pascal.default_clock.mem.value == 0 ? 1U : 0U};
+  const std::string mem = pascal.mem_states[index(other)].name;
+  EXPECT_EQ(one_clock_line(pascal, {other, 1700.0}),
+            "To set: sudo nvidia-smi -ac " + mem + ",1700; back: sudo nvidia-smi -rac\n");
+  const GpuSpec turing = load_gpu_spec("rtx-2070-super");
+  EXPECT_EQ(one_clock_line(turing, {turing.default_clock.mem, 1680.0}),
+            "To set: sudo nvidia-smi -lgc 1680,1680; back: sudo nvidia-smi -rgc\n");
+  EXPECT_EQ(one_clock_line(turing, {memory(turing, "6800"), 1680.0}),
+            "To set: sudo nvidia-smi -ac 6800,1680; back: sudo nvidia-smi -rac\n");
+}
+
+// A user's spec without the field is of the generation that its title says; else both ways.
+TEST(SettingLines, WithoutAGenerationOneWayAfterTheOther) {
+  GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  const ClockPair clock{memory(spec, "5001"), 1470.0};
+  const std::string known = one_clock_line(spec, clock);
+  spec.compute_capability.reset();
+  EXPECT_EQ(one_clock_line(spec, clock), known);
+  spec.title = "NVIDIA Unheard of";
+  EXPECT_EQ(one_clock_line(spec, clock),
+            "To set: sudo nvidia-smi -lgc 1470,1470 && sudo nvidia-smi -lmc 5001,5001 || sudo "
+            "nvidia-smi -ac 5001,1470; back: sudo nvidia-smi -rgc && sudo nvidia-smi -rmc || sudo "
+            "nvidia-smi -rac\n");
+}
+
 TEST(SettingLines, AmdByItsOwnTool) {
   GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
   spec.title = "AMD Instinct MI300X";

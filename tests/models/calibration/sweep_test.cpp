@@ -69,9 +69,9 @@ TEST_F(SweepFile, ConvertsUnitsSelectsRowsAndKnowsIdle) {
   EXPECT_DOUBLE_EQ(*sweep.kernels[0].points[0].power_w, 5.0 / 0.013);
   expect_error<UsageError>(
       [&] {
-        (void)read_sweep(path, a100_, {.renamed = {{"time_s", "Duration:min"}}});
+        (void)read_sweep(path, a100_, {.renamed = {{"time_s", "Duration:fortnight"}}});
       },
-      "unit 'min' of column time_s is not known");
+      "unit 'fortnight' of column time_s is not known");
 }
 
 TEST_F(SweepFile, RefusesWhatItCannotUse) {

@@ -107,13 +107,44 @@ TEST(KernelTunerTables, ObservedClocksStandInForThoseThatWereNotSet) {
   EXPECT_EQ(sweep.kernels.at(0).points.at(0).clock.core_mhz, 1410.0);
 }
 
+// Any observer of the GPU's energy or power, and none of the host's.
+TEST(KernelTunerTables, EnergiesAreThoseOfAnyObserver) {
+  const auto cache = [](const std::string& values) {
+    return read(R"({"kernel_name": "k", "tune_params_keys": ["nvml_gr_clock"], "cache": {
+      "510": {"nvml_gr_clock": 510, "time": 100.0, )" +
+                values + "}}}");
+  };
+  for (const char* values :
+       {R"("ps_energy": 20.0)", R"("ps_power": 200.0)", R"("energy": 20.0)",
+        R"("pmt_energy": 20.0, "rapl_energy": 3.0)", R"("nvml_power": 200.0, "ps_energy": 25.0)"}) {
+    const Sweep sweep = cache(values);
+    EXPECT_DOUBLE_EQ(sweep.kernels.at(0).points.at(0).power_w.value_or(0.0), 200.0) << values;
+    EXPECT_FALSE(sweep.notes.empty()) << values;
+  }
+  EXPECT_TRUE(cache(R"("nvml_energy": 20.0)").notes.empty());
+  expect_error<DataError>([&] { (void)cache(R"("rapl_energy": 20.0)"); }, "no configuration");
+  expect_error<DataError>([&] { (void)cache(R"("nvml_energy": 2e4)"); },
+                          "energy_j over time_s is 200000 W", "--column energy_j=energy_j:mJ");
+}
+
+TEST(KernelTunerTables, AMemoryClockThatWasNotTunedIsTheDefaultOne) {
+  const GpuSpec spec = load_gpu_spec("rtx-a4000");
+  const Sweep sweep = parse_sweep(
+      R"({"device_name": "NVIDIA RTX A4000", "kernel_name": "k", "tune_params_keys": [], "cache": {
+        "": {"time": 100.0, "core_freq": 1530, "nvml_power": 100.0}}})",
+      "cache.json", spec);
+  EXPECT_EQ(sweep.kernels.at(0).points.at(0).clock.mem, spec.default_clock.mem);
+  EXPECT_EQ(sweep.notes.size(), 1U);
+}
+
 TEST(KernelTunerTables, WithoutEnergyOrClocksAreRefused) {
   expect_error<DataError>(
       [] {
         (void)read(R"({"kernel_name": "k", "tune_params_keys": [], "cache": {
           "": {"time": 2.0, "core_freq": 1410}}})");
       },
-      "cache.json: cache: no configuration has 'time', a clock, and 'nvml_energy' or 'nvml_power'",
+      "cache.json: cache: no configuration has 'time', a clock, and an energy or power such as "
+      "'nvml_energy'",
       "NVMLObserver");
   expect_error<DataError>([] { (void)read("{\"kernel_name\": \"k\"}"); }, "tune_params_keys");
 }

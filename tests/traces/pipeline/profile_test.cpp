@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
 #include "traces/pipeline/profile.hpp"
+#include "traces/pipeline/profile_checks.hpp"
 #include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
@@ -52,6 +53,35 @@ TEST(PipelineProfile, NamesEveryBadLine) {
   expect_error<DataError>([] { (void)parse("0,forward,1000,1,3\n0,forward,1000,2,3\n"); },
                           "p.csv:3: stage 0, forward at 1000 MHz is given twice");
   expect_error<DataError>([] { (void)parse(""); }, "there is no line");
+}
+
+TEST(PipelineProfile, NumbersThatAreNoGpusAreRefused) {
+  expect_error<DataError>(
+      [] { (void)parse(two_stages + "1,forward,900,2e-6,20\n"); },
+      "p.csv:7: energy over time is 1e+07 W; expected 1 to 5000 W (10 W if energy is in uJ)");
+  expect_error<DataError>([] { (void)parse(two_stages + "1,forward,900000,2,20\n"); },
+                          "frequency is 900000 MHz; expected 50 to 5000 MHz (900 MHz if frequency "
+                          "is in kHz)");
+  // Without an energy only its own other rows tell.
+  expect_error<DataError>(
+      [] { (void)parse("0,forward,1000,0.1,0\n0,forward,950,0.11,0\n0,forward,900,120,0\n"); },
+      "p.csv:4: forward of stage 0: time is 120 s, but 0.11 s in p.csv:3");
+}
+
+TEST(PipelineProfile, ACopyCountsOnce) {
+  const PipelineProfile profile = parse(two_stages + two_stages);
+  EXPECT_EQ(profile.passes.size(), 4U);
+  EXPECT_EQ(profile.notes,
+            (std::vector<std::string>{"5 of 10 rows are copies of earlier ones and count once"}));
+}
+
+TEST(PipelineWork, LagsThatNoTransferTakesAreRefused) {
+  PipelineWork found = work(ScheduleKind::gpipe, parse(two_stages));
+  found.schedule.dependencies.front().lag_s = 29.0;  // the longest pass takes 3 s
+  expect_plausible_lags(found, "edges.csv");
+  found.schedule.dependencies.front().lag_s = 31.0;
+  expect_error<DataError>([&] { expect_plausible_lags(found, "edges.csv"); },
+                          "lag_s is 31 s; expected 0.003 to 30 s (0.031 s if lag_s is in ms)");
 }
 
 TEST(PipelineWork, MakesThePassesAProfileLacks) {

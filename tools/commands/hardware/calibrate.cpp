@@ -24,6 +24,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/hardware/calibrate_captures.hpp"
+#include "tools/commands/hardware/calibrate_kernels.hpp"
 #include "tools/commands/hardware/calibrate_tables.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
@@ -34,6 +35,8 @@
 namespace rubato {
 
 namespace {
+
+constexpr const char* default_gpu = "rtx-3080-ti";
 
 struct CalibrateOptions {
   SweepOptions sweep;
@@ -46,9 +49,11 @@ struct CalibrateOptions {
   OutputFormat format = OutputFormat::table;
 };
 
+std::string frame_name(const CalibrateOptions& o) { return o.gpu.empty() ? default_gpu : o.gpu; }
+
 // Fit to the published numbers of Spaan et al., in a folder.
 GpuSpec fit_paper(const CalibrateOptions& o, const RunContext& context) {
-  const GpuSpec frame = load_gpu_spec(o.gpu);
+  const GpuSpec frame = load_gpu_spec(frame_name(o));
   const ClockGrid grid = make_clock_grid(frame, o.grid);
   const Trace trace = load_trace(o.trace);
   const PaperData paper = read_paper_data(o.sweep.file, grid, trace);
@@ -57,18 +62,6 @@ GpuSpec fit_paper(const CalibrateOptions& o, const RunContext& context) {
                                              : read_sweep(o.other_kernels, frame).kernels;
   return calibrate(frame, trace, grid, paper, sweep,
                    {.use_table1 = !o.without_table1, .earlier = shipped_paper_fits()}, context);
-}
-
-// Errors of what was fitted go into the spec.
-void add_errors(const std::string& prefix, const std::vector<ValidatedPoint>& points,
-                const SweepFitOptions& fit, GpuSpec& spec) {
-  const ErrorSummary errors = summarise(prefix, points);
-  for (const auto& [what, quantiles] :
-       {std::pair{"power", errors.power}, {"time", errors.time}, {"energy", errors.energy}}) {
-    if (quantiles.count > 0)
-      spec.fit_errors[fmt::format("{}_{}_mape_pct", prefix, what)] = quantiles.mean;
-    if (fit.power_only) break;
-  }
 }
 
 // Errors on what the fit has not seen.
@@ -99,13 +92,14 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
 }
 
 SweepFit fit_sweep(const CalibrateOptions& o, const RunContext& context) {
-  const GpuSpec frame = o.kernels_only ? load_gpu(o.gpu) : load_gpu_spec(o.gpu);
+  const GpuSpec frame = o.kernels_only || o.gpu.empty()
+                            ? load_gpu_for_sweep(o.gpu, default_gpu, o.sweep)
+                            : load_gpu_spec(o.gpu);
   const Sweep sweep = load_sweep(o.sweep, frame);
   const SweepFitOptions options = fit_options(o.fit);
   SweepFit fit;
   if (o.kernels_only) {
-    const RelativeErrors errors = cell_errors(frame);
-    fit.spec = with_kernels(frame, sweep, options, errors.time, errors.energy);
+    fit = fit_kernels_only(frame, sweep, options, !o.no_validation, context);
   } else {
     fit = calibrate_sweep(frame, sweep, options, context);
     fit.spec.fit_errors.clear();
@@ -126,7 +120,7 @@ double mean_abs_pct(const std::vector<double>& errors) {
 // Fits powers that were measured without times, from the utilisation of the GPU's units.
 GpuSpec fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
   constexpr std::size_t groups = 5;
-  const GpuSpec frame = load_gpu_spec(o.gpu);
+  const GpuSpec frame = load_gpu_spec(frame_name(o));
   const std::string mem = o.reference.substr(0, o.reference.find('/'));
   const auto core_mhz = parse_number(
       std::string_view(o.reference).substr(std::min(mem.size() + 1, o.reference.size())));
@@ -310,8 +304,8 @@ Action setup_calibrate(CommandLine& app) {
   add_sweep_options(app, o->sweep);
   app.add_option(
       "--gpu", o->gpu,
-      "Spec that supplies names, clocks, memory states and power limit [rtx-3080-ti; with "
-      "--captures, the one of their GPU]");
+      "Spec that supplies names, clocks, memory states and power limit [the one of the GPU "
+      "that SWEEP or --captures name, else rtx-3080-ti]");
   add_capture_options(app, o->captures);
   app.add_flag("--kernels-only", o->kernels_only,
                "Keep the GPU's parameters; fit only the kernels, from one or more points each");
@@ -358,7 +352,6 @@ Action setup_calibrate(CommandLine& app) {
       return fit_shipped(*o, context);
     }
     if (o->sweep.file.empty()) throw UsageError("give a SWEEP, or captures with --captures");
-    if (o->gpu.empty()) o->gpu = "rtx-3080-ti";
     return fit_file(*o, context);
   };
 }

@@ -13,7 +13,9 @@
 #include "models/calibration/capture_fit.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
+#include "models/validation/model_errors.hpp"
 #include "models/validation/power_windows.hpp"
+#include "tools/commands/hardware/calibrate_tables.hpp"
 #include "tools/drawing/answer.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
@@ -145,8 +147,9 @@ Answer capture_fit_answer(const CaptureFit& fit, bool powers) {
   return answer.say(". No power log: energies are guesses (+-50 %).");
 }
 
-std::string notes_of(const CaptureFit& fit, const std::vector<CaptureObservation>& observed,
-                     const std::string& file, const std::string& out) {
+std::string notes_of(const GpuSpec& frame, const CaptureFit& fit,
+                     const std::vector<CaptureObservation>& observed, const std::string& file,
+                     const std::string& out) {
   std::set<double> core;
   std::set<std::uint32_t> mem;
   for (const CaptureObservation& capture : observed) {
@@ -162,6 +165,7 @@ std::string notes_of(const CaptureFit& fit, const std::vector<CaptureObservation
     text += fmt::format("The logs shift the base power by {} W.\n",
                         format_signed(fit.base_power_offset_w, 1));
   }
+  text += frame_note(frame) + '\n';
   return text + fmt::format("next: rubato explore {} --gpu {}\n", printable(file), printable(out));
 }
 
@@ -187,6 +191,10 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
       observed.back().power = windows_of(asked, frame, step, recorded, observed.back().times);
   }
   CaptureFit fit = fit_captures(frame, step, observed);
+  drop_reported_errors(fit.spec);  // they are the frame's
+  fit.spec.fit_errors["residual_time_mape_pct"] = percent * fit.time_error;
+  if (has_powers(observed))
+    fit.spec.fit_errors["residual_power_mape_pct"] = percent * fit.power_error;
   if (!asked.name.empty()) fit.spec.name = asked.name;
   if (!asked.title.empty()) fit.spec.title = asked.title;
   write_output(asked.out, to_json(fit.spec));
@@ -203,7 +211,7 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
       fmt::format("{}, its kernels fitted to {} captures", printable(fit.spec.title), all.size()),
       capture_fit_answer(fit, has_powers(observed))));
   print_tables({{"captures", &captures}, {"classes", &classes}}, asked.format);
-  print_notes(notes_of(fit, observed, all.front().file, asked.out));
+  print_notes(notes_of(frame, fit, observed, all.front().file, asked.out));
   return ExitStatus::done;
 }
 

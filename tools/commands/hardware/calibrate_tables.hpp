@@ -13,6 +13,9 @@ namespace rubato {
 /// Every error that a spec carries, for programs.
 [[nodiscard]] OutputTable error_table(const GpuSpec& spec);
 
+/// For a fit of kernels alone: whose the GPU's parameters are, and the errors of that fit.
+[[nodiscard]] std::string frame_note(const GpuSpec& frame);
+
 /// Mean absolute errors, for people. Those that say most of how far to trust the fit come first.
 [[nodiscard]] OutputTable mean_errors_table(const GpuSpec& spec);
 

@@ -15,6 +15,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/drawing/answer.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -41,7 +42,7 @@ ExitStatus run(const SuggestOptions& o, const RunContext& context) {
   const std::vector<std::uint64_t> launches = launch_counts(trace);
   const PlannedKernels planned{best.clock_of_unit, {launches.begin(), launches.end()}};
   std::optional<Sweep> measured;
-  if (!o.measured.empty()) measured = read_sweep(o.measured, model.spec());
+  if (!o.measured.empty()) measured = load_sweep({.file = o.measured}, model.spec());
   const MeasurementPlan found = suggest_measurements(
       model, trace, grid, planned, measured ? &*measured : nullptr, o.noise_pct / 100.0, o.points);
 

@@ -142,7 +142,7 @@ OutputTable coverage_table(const std::vector<CoverageRow>& rows) {
 
 struct ValidateOptions {
   SweepOptions sweep;
-  std::string gpu = "rtx-3080-ti", db, page;
+  std::string gpu, db, page;
   std::size_t folds = 5, points = 5;
   bool known = false, k_fold = false, leave_clocks_out = false, leave_kernels_out = false,
        power_caps = false, intervals = false, each_point = false;
@@ -237,7 +237,7 @@ ExitStatus compare(const ValidateOptions& o, const GpuSpec& spec, const Sweep& s
 ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunContext& context) {
   if (o.models.empty() && line.has("--slack"))
     throw UsageError("--slack says for which plans to compare models; give --model");
-  const GpuSpec spec = load_gpu(o.gpu);
+  const GpuSpec spec = load_gpu_for_sweep(o.gpu, "rtx-3080-ti", o.sweep);
   if (spec.utilisation && is_utilisation_sweep(o.sweep.file)) {
     if (!o.models.empty())
       throw UsageError("--model needs times; this sweep has powers and the use of units only");
@@ -290,7 +290,9 @@ void add_model_options(CommandLine& app, ValidateOptions& o,
 Action setup_validate(CommandLine& app) {
   auto o = std::make_shared<ValidateOptions>();
   add_sweep_options(app, o->sweep)->required();
-  app.add_option("--gpu", o->gpu, "Spec: a shipped name or a file")->capture_default_str();
+  app.add_option("--gpu", o->gpu,
+                 "Spec: a shipped name or a file [the one of the GPU that the sweep names, else "
+                 "rtx-3080-ti]");
   app.add_option("--points", o->points, "Measured points a kernel is fitted to")
       ->capture_default_str();
   app.add_option("--folds", o->folds, "Folds, ranges of clocks, or groups of kernels")

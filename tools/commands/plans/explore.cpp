@@ -282,7 +282,9 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
     if (!trace.captured) trace.captured.emplace();
     trace.captured->clock = clock;
   }
-  GpuSpec spec = load_gpu_for_trace(o.gpu, default_gpu, trace, o.trace);
+  GpuSpec spec = o.table.given() && !trace.captured
+                     ? load_gpu_for_sweep(o.gpu, default_gpu, o.table.sweep)
+                     : load_gpu_for_trace(o.gpu, default_gpu, trace, o.trace);
   if (!o.cluster.empty()) spec.cluster = load_cluster(o.cluster);
   ExplorationInput input{.trace = std::move(trace),
                          .spec = std::move(spec),
@@ -323,8 +325,8 @@ Action setup_explore(CommandLine& app) {
   add_disturbance_options(app, o->disturbance);
   add_comm_sms_option(app, o->comm_sms);
   app.add_option("--gpu", o->gpu,
-                 "Shipped name or file of a GPU spec [the one of the GPU a trace was captured on, "
-                 "else rtx-3080-ti]");
+                 "Shipped name or file of a GPU spec [the one of the GPU a trace was captured on "
+                 "or a table measured on, else rtx-3080-ti]");
   app.add_option("--cluster", o->cluster,
                  "What a trace's collectives run on: shipped name or file, see rubato network "
                  "[guessed from the GPU's link]");
