@@ -1,8 +1,6 @@
 #include "traces/import/builder.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <queue>
@@ -16,134 +14,6 @@
 #include "common/text.hpp"
 
 namespace rubato {
-
-namespace {
-
-struct NameRule {
-  std::string_view part;
-  KernelClass kind;
-};
-
-// The first rule whose part is in the name decides, so special names come before general ones.
-constexpr std::array name_rules{
-    NameRule{"nccl", KernelClass::communication},
-    NameRule{"rccl", KernelClass::communication},
-    NameRule{"multimem_", KernelClass::communication},
-    NameRule{"nvshmem", KernelClass::communication},
-    NameRule{"symm_mem", KernelClass::communication},
-    NameRule{"copybuffer", KernelClass::memcpy},
-    NameRule{"fillbuffer", KernelClass::memset},
-    NameRule{"flash", KernelClass::attention},
-    NameRule{"fmha", KernelClass::attention},
-    NameRule{"attention", KernelClass::attention},
-    NameRule{"attn", KernelClass::attention},
-    NameRule{"adam", KernelClass::optimizer},
-    NameRule{"multi_tensor_apply", KernelClass::optimizer},
-    NameRule{"lamb_", KernelClass::optimizer},
-    NameRule{"gemm", KernelClass::gemm},
-    NameRule{"matmul", KernelClass::gemm},
-    NameRule{"triton_mm", KernelClass::gemm},
-    NameRule{"triton_bmm", KernelClass::gemm},
-    NameRule{"fused_moe", KernelClass::gemm},
-    NameRule{"gemv", KernelClass::gemm},
-    NameRule{"nvjet", KernelClass::gemm},
-    NameRule{"cutlass", KernelClass::gemm},
-    NameRule{"xmma", KernelClass::gemm},
-    NameRule{"wgrad", KernelClass::gemm},
-    NameRule{"dgrad", KernelClass::gemm},
-    NameRule{"convolve", KernelClass::gemm},
-    NameRule{"winograd", KernelClass::gemm},
-    NameRule{"scudnn", KernelClass::gemm},
-    NameRule{"fprop", KernelClass::gemm},
-    NameRule{"conv2d", KernelClass::gemm},
-    NameRule{"cijk_", KernelClass::gemm},
-    NameRule{"splitkreduce", KernelClass::reduce},
-    NameRule{"layer_norm", KernelClass::layernorm},
-    NameRule{"layernorm", KernelClass::layernorm},
-    NameRule{"rms_norm", KernelClass::layernorm},
-    NameRule{"rmsnorm", KernelClass::layernorm},
-    NameRule{"batch_norm", KernelClass::layernorm},
-    NameRule{"bn_fw", KernelClass::layernorm},
-    NameRule{"bn_bw", KernelClass::layernorm},
-    NameRule{"softmax", KernelClass::softmax},
-    NameRule{"gelu", KernelClass::gelu},
-    NameRule{"embedding", KernelClass::embedding},
-    NameRule{"indexselect", KernelClass::embedding},
-    NameRule{"transpose", KernelClass::permute},
-    NameRule{"permute", KernelClass::permute},
-    NameRule{"catarray", KernelClass::permute},
-    NameRule{"nchwtonhwc", KernelClass::permute},
-    NameRule{"nhwctonchw", KernelClass::permute},
-    NameRule{"reduce", KernelClass::reduce},
-    NameRule{"elementwise", KernelClass::elementwise},
-};
-
-// torch.compile names a kernel by all operators fused in it, so the name of a matrix product may
-// hold "softmax". What the kernel is stands before them: a template (tem), an element-wise one
-// (poi, "pointwise") or a reduction (red, per).
-std::optional<KernelClass> class_of_inductor_kernel(std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  if (has("triton_tem_"))
-    return has("attention") || has("flash") ? KernelClass::attention : KernelClass::gemm;
-  const bool elementwise = has("triton_poi_");
-  if (!elementwise && !has("triton_red_") && !has("triton_per_")) return std::nullopt;
-  if (has("adam") || has("lamb_")) return KernelClass::optimizer;
-  if (elementwise) return has("gelu") ? KernelClass::gelu : KernelClass::elementwise;
-  if (has("softmax")) return KernelClass::softmax;
-  return has("_norm") ? KernelClass::layernorm : KernelClass::reduce;
-}
-
-}  // namespace
-
-std::string short_kernel_name(std::string_view full) {
-  std::string out;
-  int angle = 0;
-  for (const char c : full) {
-    if (c == '<') ++angle;
-    if (c == '(' && angle == 0 && !out.empty() && out.back() != ' ' && out.back() != ':') break;
-    if (angle == 0) out += c;
-    if (c == '>' && angle > 0) --angle;
-  }
-  if (out.starts_with("void ")) out.erase(0, 5);
-  const std::size_t colons = out.rfind("::");
-  if (colons != std::string::npos && colons + 2 < out.size()) out.erase(0, colons + 2);
-  if (out == "Kernel" || out == "Kernel2") {
-    // cutlass::Kernel<cutlass_80_tensorop_...>: the argument is the name.
-    const std::size_t open = full.find('<');
-    if (open != std::string_view::npos)
-      out = full.substr(open + 1, full.find_first_of(",<>:", open + 1) - open - 1);
-  }
-  constexpr std::size_t longest = 60;
-  out.resize(utf8_prefix(out, longest).size());
-  return out.empty() ? "kernel" : out;
-}
-
-KernelClass kernel_class_of(std::string_view full_name) {
-  std::string name = lower_case(full_name.substr(0, 4096));
-  if (const auto known = class_of_inductor_kernel(name)) return *known;
-  // A library of embeddings and sparse operators, not a product.
-  constexpr std::string_view library = "fbgemm_gpu::";
-  for (std::size_t at = name.find(library); at != std::string::npos; at = name.find(library))
-    name.erase(at, library.size());
-  for (const NameRule& rule : name_rules) {
-    if (name.find(rule.part) != std::string::npos) return rule.kind;
-  }
-  return KernelClass::other;
-}
-
-CollectiveKind collective_kind_of(std::string_view name) {
-  std::string text = lower_case(name);
-  std::erase(text, '_');
-  const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
-  if (has("allreduce")) return CollectiveKind::all_reduce;
-  if (has("allgather")) return CollectiveKind::all_gather;
-  if (has("reducescatter")) return CollectiveKind::reduce_scatter;
-  if (has("alltoall")) return CollectiveKind::all_to_all;
-  if (has("broadcast")) return CollectiveKind::broadcast;
-  if (has("reduce")) return CollectiveKind::reduce;
-  if (has("send") || has("recv")) return CollectiveKind::send_recv;
-  return CollectiveKind::other;
-}
 
 StepFinder::StepFinder(std::vector<Interval> intervals) : intervals_(std::move(intervals)) {
   sort_by(intervals_, &Interval::start_ns);
@@ -300,6 +170,24 @@ bool CaptureBuilder::launch(const CapturedLaunch& launch) {
   }
   capture_.launches.push_back(launch);
   return true;
+}
+
+// Readers may have made 0 relative to the epoch of the recording.
+bool CaptureBuilder::timed_launch(const CapturedLaunch& launch) {
+  constexpr std::int64_t rounding_ns = 1'000'000;  // of a double with us since 1970
+  const auto is_zero = [&](std::int64_t start_ns) {
+    return start_ns >= -rounding_ns && start_ns <= rounding_ns;
+  };
+  const bool zero =
+      launch.start_ns == 0 ||
+      (capture_.epoch_ns && *capture_.epoch_ns > rounding_ns && *capture_.epoch_ns <= max_time_ns &&
+       launch.start_ns < 0 && is_zero(launch.start_ns + *capture_.epoch_ns));
+  // The end is 0 too, or is a time while the call that launched the work came after 0.
+  if (zero && (launch.duration_ns == 0 || launch.launch_ns.value_or(0) > launch.start_ns)) {
+    leave_out_untimed_launch();
+    return false;
+  }
+  return this->launch(launch);
 }
 
 // Puts calls in order of their start, and mends the indices of those that refer to them.

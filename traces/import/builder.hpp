@@ -69,6 +69,13 @@ class CaptureBuilder {
   /// Adds the launch, or counts it as left out if its times are absurd. @return whether it is kept
   bool launch(const CapturedLaunch& launch);
 
+  /// As launch(), for times that a profiler collected. CUPTI and ROCm's tracer write 0 for start
+  /// and end of what they did not: such a launch is left out and counted.
+  bool timed_launch(const CapturedLaunch& launch);
+
+  /// Counts a launch whose times are not known.
+  void leave_out_untimed_launch() { leave_out("launches without a time"); }
+
   /// The capture: launches and calls in order, left_out filled, names of steps, devices and groups
   /// printable.
   /// @throws DataError if every launch was left out
@@ -131,16 +138,5 @@ struct LaunchCall {
 
 /// The pass a label such as "## backward ##" or "Optimizer.step#AdamW.step" names.
 [[nodiscard]] std::optional<Pass> pass_of_label(std::string_view label);
-
-/// "ampere_sgemm_128x64_tn" of "void ampere_sgemm_128x64_tn(float*)": without return type,
-/// namespaces, template and call arguments.
-[[nodiscard]] std::string short_kernel_name(std::string_view full);
-
-/// Class of a kernel by its name, see docs/trace-import.md; `other` if nothing matches.
-[[nodiscard]] KernelClass kernel_class_of(std::string_view full_name);
-
-/// Collective of an NCCL or RCCL kernel or of a framework's label, e.g. "ncclDevKernel_AllReduce",
-/// "_allgather_base".
-[[nodiscard]] CollectiveKind collective_kind_of(std::string_view name);
 
 }  // namespace rubato

@@ -1,5 +1,7 @@
 #include "traces/import/nsight_calls.hpp"
 
+#include "traces/import/kernel_names.hpp"
+
 #include <algorithm>
 #include <map>
 #include <utility>

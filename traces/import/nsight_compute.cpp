@@ -14,6 +14,7 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "traces/import/builder.hpp"
+#include "traces/import/kernel_names.hpp"
 #include "traces/import/readers.hpp"
 
 namespace rubato {

@@ -104,25 +104,6 @@ TEST(NameDevices, OneKindNamesAllSeveralNameByNumber) {
   EXPECT_EQ(named({1}, {}), (Devices{{1, ""}}));
 }
 
-TEST(KernelClasses, FollowFromNames) {
-  const auto expect = [](std::string_view name, KernelClass kind) {
-    EXPECT_EQ(kernel_class_of(name), kind) << name;
-  };
-  expect("void fbgemm_gpu::permute_2D_lengths_kernel<int>(int)", KernelClass::permute);
-  expect("split_embedding_forward_kernel", KernelClass::embedding);
-  expect("void fbgemm_gpu::bounds_check_indices_kernel<long>", KernelClass::other);
-  expect("void cutlass::device_kernel<fbgemm_gpu::f8f8bf16_rowwise>", KernelClass::gemm);
-  expect("triton_tem_fused_addmm_gelu_12", KernelClass::gemm);
-  expect("triton_tem_fused_mm_native_layer_norm_3", KernelClass::gemm);
-  expect("triton_tem_fused_flex_attention_0", KernelClass::attention);
-  expect("triton_mm", KernelClass::gemm);
-  expect("fused_moe_kernel", KernelClass::gemm);
-  expect("triton_poi_fused__scaled_dot_product_flash_attention_add_5", KernelClass::elementwise);
-  expect("triton_red_fused__softmax_1", KernelClass::softmax);
-  expect("triton_per_fused_native_layer_norm_addmm_1", KernelClass::layernorm);
-  expect("triton_per_fused_sum_gemm_1", KernelClass::reduce);
-}
-
 // A collective that waits for other ranks is longer than all work together.
 TEST(Fold, TakesTheStreamThatComputes) {
   CaptureBuilder builder("made");

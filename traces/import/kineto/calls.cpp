@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "traces/import/host_calls.hpp"
+#include "traces/import/kernel_names.hpp"
 
 namespace rubato::kineto {
 

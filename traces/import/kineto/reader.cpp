@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "common/algorithms/sort_by.hpp"
+#include "traces/import/kernel_names.hpp"
 #include "traces/import/kineto/calls.hpp"
 #include "traces/import/kineto/events.hpp"
 
@@ -24,7 +25,7 @@ using kineto::CallTable, kineto::DeviceWork, kineto::Events, kineto::HostCall, k
 // Puts device work beside what the host did when it was launched.
 class KinetoLinker {
  public:
-  KinetoLinker(const Events& events, CaptureBuilder& builder)
+  KinetoLinker(Events& events, CaptureBuilder& builder)
       : events_(events), builder_(builder), table_(events) {
     for (const DeviceWork& work : events.work) launch_call_.push_back(table_.call_of(work));
   }
@@ -37,7 +38,15 @@ class KinetoLinker {
     find_steps();
     const std::vector<HostContext> context = contexts();
     const std::vector<std::optional<Pass>> labelled = labelled_passes();
-    const std::vector<Share> calls = calls_of_kernels(operators_of_kernels(context));
+    const std::vector<const Span*> operators = operators_of_kernels(context);
+    for (std::size_t i = 0; i < events_.work.size(); ++i) {
+      // Compiled kernels may be named by a hash.
+      DeviceWork& work = events_.work[i];
+      if (work.is_kernel && work.kind == KernelClass::other && operators[i] != nullptr &&
+          is_collective_operator(events_.names[operators[i]->name]))
+        work.kind = KernelClass::communication;
+    }
+    const std::vector<Share> calls = calls_of_kernels(operators);
     for (const DeviceWork& work : events_.work) {
       const std::uint32_t stream = builder_.stream(work.device, work.stream);
       if (work.priority) builder_.capture().streams[stream].priority = work.priority;
@@ -64,7 +73,7 @@ class KinetoLinker {
         launch.pass = labelled[i].value_or(by_thread);
       }
       launch.kernel = kernel_id(work, launch.pass, calls[i]);
-      builder_.launch(launch);
+      builder_.timed_launch(launch);
     }
     if (events_.devices.empty() && events_.hip) {
       builder_.name_devices(std::array{NamedDevice{{}, "AMD GPU"}});  // whose kernels are AMD's
@@ -319,7 +328,7 @@ class KinetoLinker {
     return kernel;
   }
 
-  const Events& events_;
+  Events& events_;
   CaptureBuilder& builder_;
   CallTable table_;
   std::vector<std::optional<std::uint32_t>> launch_call_;  ///< by work
@@ -332,7 +341,7 @@ class KinetoLinker {
 
 Capture import_kineto(const std::filesystem::path& path, const ImportOptions& options) {
   CaptureBuilder builder(path.filename().string());
-  const Events events = kineto::read_events(path, options, builder);
+  Events events = kineto::read_events(path, options, builder);
   KinetoLinker(events, builder).run();
   return std::move(builder).finish();
 }
