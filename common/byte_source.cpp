@@ -70,7 +70,13 @@ std::size_t ByteSource::read(char* to, std::size_t count) {
   State& s = *state_;
   std::size_t done = 0;
   while (done == 0 && count > 0) {
-    if (!s.fill(path_)) {
+    const bool more = s.fill(path_);
+    // Tapes and block devices pad with zeros; gzip(1) takes them too.
+    if (more && s.between_members && s.raw[s.first] == 0) {
+      ++s.first;
+      continue;
+    }
+    if (!more) {
       if (!s.gzip || s.between_members) break;
       throw DataError(
           fmt::format("{}: the gzip data end early, after {} bytes of content",

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/import/builder.hpp"
@@ -16,20 +17,25 @@ namespace rubato {
 struct ChakraNode {
   std::uint64_t id = 0;
   std::string name;
-  std::uint64_t type = 0;              ///< NodeType of et_def.proto
-  std::vector<std::uint64_t> callers;  ///< control dependencies
-  std::vector<std::uint64_t> data;     ///< data dependencies
-  double start_us = 0.0, duration_us = 0.0;
+  std::uint64_t type = 0;                    ///< NodeType of et_def.proto
+  std::vector<std::uint64_t> callers;        ///< control dependencies
+  std::vector<std::uint64_t> data;           ///< data dependencies
+  double start_us = 0.0, duration_us = 0.0;  ///< 0: not said; see has_times()
   bool on_device = false;
   std::int64_t stream = 0;
   std::optional<std::uint64_t> comm_type;
   std::uint64_t comm_bytes = 0;                  ///< 0: not said
   std::vector<std::vector<std::uint64_t>> dims;  ///< of its inputs, shape [tensors][dimensions]
   std::vector<Dtype> dtypes;                     ///< shape [tensors]
+  std::vector<std::string> values;               ///< of all its inputs, as text; may be empty
 };
 
-/// @throws DataError if a time is no number or beyond max_time_ns, forward or back
-void check_times(const ChakraNode& node);
+/// Whether the times are numbers within max_time_ns, forward or back. Others stand for unknown
+/// ones.
+[[nodiscard]] bool has_times(const ChakraNode& node);
+
+/// Whether a file's first bytes are a message of metadata, and a node if it is among them.
+[[nodiscard]] bool begins_as_chakra_protobuf(std::string_view head);
 
 /// Appends the nodes of a file (.et). @throws DataError where it is damaged; the nodes before stay
 void read_chakra_protobuf(const std::filesystem::path& path, const ImportOptions& options,

@@ -103,18 +103,36 @@ ChakraNode read_node(std::string_view bytes) {
       default: break;  // inputs, outputs, and what later versions add
     }
   }
-  check_times(node);
   return node;
 }
 
 }  // namespace
 
-void check_times(const ChakraNode& node) {
+bool has_times(const ChakraNode& node) {
   constexpr double ns_per_us = 1000.0;
   constexpr double most_us = static_cast<double>(max_time_ns) / ns_per_us;
-  for (const double us : {node.start_us, node.duration_us}) {
-    if (!(std::abs(us) <= most_us))
-      throw DataError(fmt::format("node {}: a time of {} us is absurd", node.id, us));
+  return std::abs(node.start_us) <= most_us && std::abs(node.duration_us) <= most_us;
+}
+
+bool begins_as_chakra_protobuf(std::string_view head) {
+  try {
+    ProtobufMessage file(head);
+    ProtobufMessage metadata(file.take(file.varint()));
+    Field field;
+    bool any = false;
+    while (metadata.next(field)) {  // a version (1), attributes (2)
+      if (field.number < 1 || field.number > 2) return false;
+      any = true;
+    }
+    if (!any || file.left() == 0) return any;
+    const std::uint64_t length = file.varint();
+    if (length > file.left()) return true;  // beyond the head, or cut off
+    ProtobufMessage node(file.take(length));
+    while (node.next(field)) {
+    }
+    return true;
+  } catch (const DataError&) {
+    return false;
   }
 }
 

@@ -1,9 +1,17 @@
 #include "traces/import/nsight_database.hpp"
 
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "common/byte_source.hpp"
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "traces/import/builder.hpp"
@@ -26,8 +34,76 @@ std::string text(const SqlStatement& row, int column) {
   return found != nullptr ? *found : std::string();
 }
 
-Database::Database(const std::filesystem::path& path)
-    : shown_(printable(path.string())), connection_(path, SqlConnection::Mode::foreign) {
+namespace {
+
+// A file of our own with a name that cannot be guessed, removed in the end.
+class ExpandedCopy {
+ public:
+  ExpandedCopy(const std::filesystem::path& path, std::uint64_t limit) {
+    std::string name = (std::filesystem::temp_directory_path() / "rubato-XXXXXX").string();
+    const int file = ::mkstemp(name.data());
+    if (file < 0)
+      throw IoError(fmt::format("{}: cannot be expanded into {}: {}", printable(path.string()),
+                                printable(name), std::strerror(errno)));
+    path_ = name;
+    try {
+      fill(file, path, limit);
+    } catch (...) {
+      ::close(file);
+      ::unlink(path_.c_str());
+      throw;
+    }
+    ::close(file);
+  }
+  ~ExpandedCopy() { ::unlink(path_.c_str()); }
+  ExpandedCopy(const ExpandedCopy&) = delete;
+  ExpandedCopy& operator=(const ExpandedCopy&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  void fill(int file, const std::filesystem::path& from, std::uint64_t limit) const {
+    ByteSource source(from, limit);
+    std::vector<char> chunk(std::size_t{1} << 20);
+    while (std::size_t left = source.read(chunk.data(), chunk.size())) {
+      for (const char* at = chunk.data(); left > 0;) {
+        const ssize_t written = ::write(file, at, left);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0)
+          throw IoError(fmt::format("{}: cannot be expanded into {}: {}", printable(from.string()),
+                                    printable(path_.string()), std::strerror(errno)));
+        at += written;
+        left -= static_cast<std::size_t>(written);
+      }
+    }
+  }
+
+  std::filesystem::path path_;
+};
+
+bool is_gzip(const std::filesystem::path& path) {
+  std::array<char, 2> begin{};
+  std::ifstream(path, std::ios::binary).read(begin.data(), begin.size());
+  return begin == std::array{'\x1f', '\x8b'};
+}
+
+}  // namespace
+
+// The file may be removed while it is open: SQLite, told that nothing changes it, keeps it so.
+SqlConnection Database::open(const std::filesystem::path& path, const ImportOptions& options) {
+  if (!is_gzip(path)) return {path, SqlConnection::Mode::foreign};
+  try {
+    const ExpandedCopy copy(path, options.max_expanded_bytes);
+    SqlConnection connection(copy.path(), SqlConnection::Mode::foreign);
+    (void)SqlStatement(connection, "SELECT count(*) FROM sqlite_schema").next();  // opens it
+    return connection;
+  } catch (const DataError& error) {  // half a database is none
+    throw DataError(error.what(), {.in = {}, .hint = "copy or download the file again"});
+  }
+}
+
+Database::Database(const std::filesystem::path& path, const ImportOptions& options)
+    : shown_(printable(path.string())), connection_(open(path, options)) {
   refuse_computed_columns();
   connection_.forbid_writes();
 }
@@ -62,13 +138,6 @@ std::int64_t Database::integer(const SqlStatement& row, int column) const {
   throw DataError(fmt::format(
       "{}: column '{}' holds {}; expected a whole number", shown_, row.column_name(column),
       std::holds_alternative<std::monostate>(value) ? "nothing" : "another type"));
-}
-
-std::int64_t Database::time(const SqlStatement& row, int column) const {
-  const std::int64_t time_ns = integer(row, column);
-  if (is_time(time_ns)) return time_ns;
-  throw DataError(fmt::format("{}: column '{}' holds {}; expected ns, less than 63 years", shown_,
-                              row.column_name(column), time_ns));
 }
 
 std::int64_t Database::size(const SqlStatement& row, int column, std::int64_t most) const {

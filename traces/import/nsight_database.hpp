@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "common/sqlite.hpp"
+#include "traces/import_options.hpp"
 
 namespace rubato::nsight {
 
@@ -38,8 +39,10 @@ template <std::size_t Count>
 
 class Database {
  public:
-  /// @throws IoError if it is no database; DataError if it has computed columns, as no export has
-  explicit Database(const std::filesystem::path& path);
+  /// gzip is expanded into a temporary file that is removed as soon as it is open.
+  /// @throws IoError if it is no database; DataError if it has computed columns, as no export has,
+  ///         and for damaged gzip
+  Database(const std::filesystem::path& path, const ImportOptions& options);
 
   [[nodiscard]] const SqlConnection& connection() const noexcept { return connection_; }
   [[nodiscard]] bool has_table(std::string_view name) const;
@@ -47,12 +50,11 @@ class Database {
 
   /// Values of a row. @throws DataError naming the column
   [[nodiscard]] std::int64_t integer(const SqlStatement& row, int column) const;
-  /// A time that may be added to another one, ns.
-  [[nodiscard]] std::int64_t time(const SqlStatement& row, int column) const;
   /// A size from 0 to `most`, of a grid or a copy.
   [[nodiscard]] std::int64_t size(const SqlStatement& row, int column, std::int64_t most) const;
 
  private:
+  static SqlConnection open(const std::filesystem::path& path, const ImportOptions& options);
   void refuse_computed_columns() const;
 
   std::string shown_;  // the path

@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/error.hpp"
+#include "common/foreign_file.hpp"
+#include "common/json_outline.hpp"
 #include "common/text.hpp"
 #include "traces/files/capture_json.hpp"
 #include "traces/files/trace_csv.hpp"
 #include "traces/files/trace_json.hpp"
+#include "traces/import/chakra_nodes.hpp"
 #include "traces/import/device_clock.hpp"
 #include "traces/import/kernel_work.hpp"
 #include "traces/import/step_period.hpp"
@@ -35,42 +39,47 @@ std::string_view name_of(CaptureFormat value) noexcept {
 
 namespace {
 
-// A length, then metadata: a version (field 1) or attributes (field 2).
-bool is_protobuf(std::string_view head) {
-  constexpr unsigned char more = 0x80;
-  std::size_t at = 0;
-  while (at < head.size() && at < 4 && (static_cast<unsigned char>(head[at]) & more) != 0) ++at;
-  return at + 1 < head.size() && head[at] != '\0' && (head[at + 1] == 0x0a || head[at + 1] == 0x12);
-}
-
-std::string read_raw(const std::filesystem::path& path, std::size_t count) {
-  std::string bytes(count, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), static_cast<std::streamsize>(count));
-  bytes.resize(static_cast<std::size_t>(file.gcount()));
-  return bytes;
-}
-
-// The text behind "key" and its colon, or nothing.
-std::string_view value_of(std::string_view head, std::string_view key) {
-  const std::size_t found = head.find(fmt::format("\"{}\"", key));
-  if (found == std::string_view::npos) return {};
-  const std::size_t colon = head.find_first_not_of(" \t\r\n", found + key.size() + 2);
-  if (colon == std::string_view::npos || head[colon] != ':') return {};
-  const std::size_t value = head.find_first_not_of(" \t\r\n", colon + 1);
-  return value == std::string_view::npos ? std::string_view() : head.substr(value);
-}
-
-CaptureFormat json_format(std::string_view head) {
-  const auto has = [&](std::string_view part) { return head.find(part) != std::string::npos; };
-  // Chakra's schema is text, Kineto has a schemaVersion; ours is a number and comes first.
-  const std::string_view schema = value_of(head, "schema");
-  if (!schema.empty() && schema.front() >= '0' && schema.front() <= '9' && !has("\"traceEvents\""))
-    return value_of(head, "kind").starts_with("\"capture\"") ? CaptureFormat::rubato_capture
-                                                             : CaptureFormat::rubato_json;
-  if (has("\"fwd_start\"") && !has("\"traceEvents\"")) return CaptureFormat::pipeline_passes;
-  const bool chakra = has("\"workload_graph\"") || has("chakra") || has("pytorch|profiler|exec");
-  return chakra ? CaptureFormat::chakra_json : CaptureFormat::kineto;
+// What a JSON file is, by its members and those of its first ones: strings may say anything.
+// @param members  of the root, for messages
+std::optional<CaptureFormat> json_format(const std::filesystem::path& path,
+                                         std::vector<std::string>& members) {
+  std::optional<CaptureFormat> format;
+  bool ours = false;
+  const auto see = [&](const JsonKey& key) {
+    const auto is = [&](std::string_view name) { return key.text == name; };
+    const bool number = !key.value.empty() && key.value.front() >= '0' && key.value.front() <= '9';
+    constexpr std::size_t most_shown = 8;
+    if (key.depth == 1 && members.size() < most_shown) members.emplace_back(key.text);
+    if (key.depth == 1 && is("traceEvents")) {
+      format = CaptureFormat::kineto;
+    } else if (key.depth == 1 && is("schema") && number) {
+      ours = true;  // Chakra's schema is text
+    } else if (key.depth == 1 && ours && is("kind")) {
+      format = key.value.starts_with("\"capture\"") ? CaptureFormat::rubato_capture
+                                                    : CaptureFormat::rubato_json;
+    } else if (key.depth == 1 && !ours && (is("workload_graph") || is("nodes"))) {
+      format = CaptureFormat::chakra_json;
+    } else if (key.depth == 2 && is("fwd_start")) {
+      format = CaptureFormat::pipeline_passes;
+    } else if (key.depth == 2 && members.empty() && is("ph")) {
+      format = CaptureFormat::kineto;  // a bare list of events
+    } else if (key.depth == 2 && members.empty() && (is("ctrl_deps") || is("data_deps"))) {
+      format = CaptureFormat::chakra_json;
+    }
+    return !format;
+  };
+  bool whole = false;
+  try {
+    constexpr std::uint64_t enough = std::uint64_t{64} << 20;  // against zip bombs
+    ByteSource source(path, enough);
+    whole = scan_json_keys(source, see);
+  } catch (const DataError&) {
+    // Damaged, or too large, before anything told what it is.
+  }
+  if (format) return format;
+  if (ours) return CaptureFormat::rubato_json;
+  // The reader of Kineto's files says where they are damaged or that they are empty.
+  return whole && !members.empty() ? std::nullopt : std::optional(CaptureFormat::kineto);
 }
 
 // The required columns of trace_csv.hpp, in any order.
@@ -87,34 +96,50 @@ bool is_trace_csv(std::string_view head) {
 
 }  // namespace
 
-CaptureFormat capture_format(const std::filesystem::path& path) {
-  constexpr std::size_t enough = 65536;
-  const std::string head = first_bytes(path, enough);
-  const std::string shown = printable(path.string());
-  if (head.starts_with("SQLite format 3")) {
-    if (read_raw(path, 2) == "\x1f\x8b")
-      throw DataError(fmt::format("{}: is a packed SQLite file", shown),
-                      {.in = {}, .hint = "unpack it with gunzip first"});
-    return CaptureFormat::nsight_systems;
-  }
-  if (path.extension() == ".nsys-rep") {
-    throw DataError(
-        fmt::format("{}: is a report of Nsight Systems in its own format", shown),
-        {.in = {},
-         .hint = fmt::format("run 'nsys export --type sqlite {}' and import the result", shown)});
-  }
-  const std::size_t first = head.find_first_not_of(" \t\r\n");
-  if (first != std::string::npos && (head[first] == '{' || head[first] == '['))
-    return json_format(head);
-  if (is_trace_csv(head)) return CaptureFormat::rubato_csv;
-  if (head.starts_with("\"ID\",") || head.find("\n\"ID\",") != std::string::npos)
-    return CaptureFormat::nsight_compute;
-  if (is_protobuf(head)) return CaptureFormat::chakra_protobuf;
-  throw DataError(fmt::format("{}: is no capture that is known", shown),
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& path, std::string_view what) {
+  throw DataError(fmt::format("{}: is {}", printable(path.string()), what),
                   {.in = {},
                    .hint = "expected a PyTorch profiler trace (.json, .json.gz), an SQLite "
                            "export of Nsight Systems, a CSV of Nsight Compute, a Chakra "
                            "execution trace (.et, .json) or a file of Rubato"});
+}
+
+// What is not even of another kind that is known.
+[[noreturn]] void refuse_unknown(const std::filesystem::path& path, std::string_view head) {
+  constexpr std::size_t most_shown = 60;
+  const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+  if (head.empty()) refuse(path, "empty");
+  const bool text = printable(line) == line && !line.empty();
+  refuse(path, text ? fmt::format("no capture that is known: a text that begins with '{}'",
+                                  utf8_prefix(line, most_shown))
+                    : "no capture that is known");
+}
+
+}  // namespace
+
+CaptureFormat capture_format(const std::filesystem::path& path) {
+  constexpr std::size_t enough = 65536;
+  const std::string head = first_bytes(path, enough);
+  if (head.starts_with("SQLite format 3")) return CaptureFormat::nsight_systems;
+  refuse_foreign_file(path, head);
+  const std::size_t first = head.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && (head[first] == '{' || head[first] == '[')) {
+    std::vector<std::string> members;
+    if (const auto format = json_format(path, members)) return *format;
+    refuse(path, fmt::format("JSON, but no capture: its members are {}",
+                             printable(fmt::format("{}", fmt::join(members, ", ")))));
+  }
+  if (is_trace_csv(head)) return CaptureFormat::rubato_csv;
+  if (head.starts_with("\"ID\",") || head.find("\n\"ID\",") != std::string::npos)
+    return CaptureFormat::nsight_compute;
+  if (begins_as_chakra_protobuf(head)) return CaptureFormat::chakra_protobuf;
+  if (head.starts_with("Time (%)") || head.find("\nTime (%),") != std::string::npos)
+    throw DataError(
+        fmt::format("{}: is a summary of 'nsys stats', without launches", printable(path.string())),
+        {.in = {}, .hint = "run 'nsys export --type sqlite' on the report and use the result"});
+  refuse_unknown(path, head);
 }
 
 Trace import_trace(const std::filesystem::path& path, const ImportOptions& options) {
@@ -143,8 +168,25 @@ Capture import_as_recorded(const std::filesystem::path& path, const ImportOption
 
 }  // namespace
 
+namespace {
+
+// Whoever gave --partial is not told to give it.
+Capture import_what_there_is(const std::filesystem::path& path, const ImportOptions& options) {
+  if (!options.partial) return import_as_recorded(path, options);
+  try {
+    return import_as_recorded(path, options);
+  } catch (const DataError& error) {
+    if (error.report().find("--partial") == std::string::npos) throw;
+    throw DataError(error.what(), {.in = {},
+                                   .hint = "--partial finds nothing in it that can be used; copy "
+                                           "or record the file again"});
+  }
+}
+
+}  // namespace
+
 Capture import_capture(const std::filesystem::path& path, const ImportOptions& options) {
-  Capture capture = import_as_recorded(path, options);
+  Capture capture = import_what_there_is(path, options);
   align_device_clocks(capture);
   guess_kernel_work(capture);
   find_periodic_steps(capture);
