@@ -14,6 +14,7 @@
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "traces/import/chakra_nodes.hpp"
+#include "traces/import/kernel_names.hpp"
 #include "traces/import/operator_work.hpp"
 
 namespace rubato {
@@ -21,60 +22,8 @@ namespace rubato {
 namespace {
 
 constexpr double ns_per_us = 1000.0;
-constexpr std::uint64_t collective_node = 7;  // COMM_COLL_NODE of et_def.proto
-
-// Operators that compute nothing: they view memory in another way, allocate it or ask for a value.
-bool moves_nothing(std::string_view name) {
-  static const std::unordered_set<std::string_view> views{"aten::view",
-                                                          "aten::_unsafe_view",
-                                                          "aten::reshape",
-                                                          "aten::_reshape_alias",
-                                                          "aten::t",
-                                                          "aten::transpose",
-                                                          "aten::permute",
-                                                          "aten::expand",
-                                                          "aten::as_strided",
-                                                          "aten::detach",
-                                                          "aten::detach_",
-                                                          "aten::slice",
-                                                          "aten::select",
-                                                          "aten::unsqueeze",
-                                                          "aten::squeeze",
-                                                          "aten::split",
-                                                          "aten::split_with_sizes",
-                                                          "aten::narrow",
-                                                          "aten::empty",
-                                                          "aten::empty_like",
-                                                          "aten::empty_strided",
-                                                          "aten::resize_",
-                                                          "aten::is_nonzero",
-                                                          "aten::item",
-                                                          "aten::_local_scalar_dense",
-                                                          "aten::alias",
-                                                          "aten::unbind",
-                                                          "aten::chunk",
-                                                          "aten::result_type",
-                                                          "aten::lift_fresh",
-                                                          "aten::size",
-                                                          "aten::is_same_size",
-                                                          "aten::set_"};
-  return views.contains(name);
-}
-
-KernelClass class_of_operator(std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  if (has("::bmm") || has("baddbmm")) return KernelClass::gemm_batched;
-  if (has("mm") && !has("comm")) return KernelClass::gemm;
-  if (has("attention")) return KernelClass::attention;
-  if (has("softmax")) return KernelClass::softmax;
-  if (has("layer_norm") || has("batch_norm") || has("rms_norm")) return KernelClass::layernorm;
-  if (has("gelu")) return KernelClass::gelu;
-  if (has("embedding") || has("index_select")) return KernelClass::embedding;
-  if (has("_foreach") || has("_fused_adam") || has("_fused_sgd")) return KernelClass::optimizer;
-  if (has("::sum") || has("::mean") || has("::max") || has("nll_loss")) return KernelClass::reduce;
-  if (has("copy_") || has("clone") || has("cat") || has("contiguous")) return KernelClass::permute;
-  return KernelClass::elementwise;
-}
+// COMM_SEND_NODE, COMM_RECV_NODE and COMM_COLL_NODE of et_def.proto.
+bool is_communication(const ChakraNode& node) { return node.type >= 5 && node.type <= 7; }
 
 class ChakraGraph {
  public:
@@ -147,7 +96,7 @@ class ChakraGraph {
     };
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const ChakraNode& node = nodes_[i];
-      if (!node.on_device || node.callers.empty() || node.type == collective_node ||
+      if (!node.on_device || node.callers.empty() || is_communication(node) ||
           node.name.starts_with("Mem"))
         continue;
       const auto [found, fresh] = chosen.emplace(node.callers.front(), i);
@@ -168,15 +117,24 @@ class ChakraGraph {
     const auto works = works_of_device_nodes();
     const bool timed = std::ranges::any_of(
         nodes_, [](const ChakraNode& n) { return n.on_device && n.start_us > 0.0; });
+    // In files that have durations, a kernel of 0 us has none: even an empty one takes longer.
+    // Copies of less than half a microsecond there are.
+    const bool lasting = std::ranges::any_of(
+        nodes_, [](const ChakraNode& n) { return n.on_device && n.duration_us > 0.0; });
     std::map<std::int64_t, std::int64_t> end_ns;  // of each stream, where no start is given
     std::uint64_t short_ones = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const ChakraNode& node = nodes_[i];
       if (!node.on_device) continue;
+      const bool untimed = lasting && node.duration_us == 0.0 && !node.name.starts_with("Mem");
+      if (!has_times(node) || untimed || (timed && node.start_us == 0.0)) {
+        builder_.leave_out_untimed_launch();
+        continue;
+      }
       Kernel kernel;
       kernel.label = node.name;
       kernel.kind =
-          node.type == collective_node ? KernelClass::communication : kernel_class_of(node.name);
+          is_communication(node) ? KernelClass::communication : kernel_class_of(node.name);
       if (node.name.starts_with("Memcpy")) kernel.kind = KernelClass::memcpy;
       if (node.name.starts_with("Memset")) kernel.kind = KernelClass::memset;
       if (const auto work = works.find(i); work != works.end()) {
@@ -215,42 +173,94 @@ class ChakraGraph {
           "{} launches are shorter than 10 us and badly rounded to whole us", short_ones));
   }
 
-  // Without times: the work of every innermost operator, from its shapes.
+  // Marks the callers of an operator, up to the root or to what is marked. Cycles occur.
+  void mark_callers(std::size_t node, std::vector<bool>& marked) const {
+    for (;;) {
+      const auto& callers = nodes_[node].callers;
+      const auto caller = callers.empty() ? by_id_.end() : by_id_.find(callers.front());
+      if (caller == by_id_.end() || marked[caller->second]) return;
+      node = caller->second;
+      marked[node] = true;
+    }
+  }
+
+  // Without times: the work of every operator, from its shapes. Those that only call others that
+  // compute are wrappers; a product is one only of products, since it may allocate, copy its bias
+  // or sum up the bias's gradient beside its own work.
   void operators() {
-    std::unordered_set<std::uint64_t> with_children;
-    for (const ChakraNode& node : nodes_)
-      with_children.insert(node.callers.begin(), node.callers.end());
+    std::vector<OperatorWork> works(nodes_.size());
+    std::vector<bool> calls_work(nodes_.size(), false), calls_product(calls_work);
+    std::uint64_t not_understood = 0, foreign = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const ChakraNode& node = nodes_[i];
+      if (node.dims.empty() || moves_nothing(node.name)) continue;
+      if (node.name.starts_with("aten::"))
+        works[i] = operator_work({node.name, node.dims, node.dtypes, node.values});
+      if (works[i].source == WorkSource::unknown && !is_of_another_library(node)) continue;
+      mark_callers(i, calls_work);
+      if (is_product(node, works[i])) mark_callers(i, calls_product);
+    }
     std::int64_t order = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const ChakraNode& node = nodes_[i];
-      const bool innermost = !with_children.contains(node.id);
-      if (!innermost || !node.name.starts_with("aten::") || moves_nothing(node.name)) continue;
-      const OperatorWork work = operator_work({node.name, node.dims, node.dtypes});
-      if (work.source == WorkSource::unknown) continue;
-      Kernel kernel;
-      kernel.label = node.name;
-      kernel.kind = class_of_operator(node.name);
-      kernel.pass = pass_of(i);
-      kernel.dtype = work.dtype;
-      kernel.flops = work.flops;
-      kernel.dram_bytes = work.dram_bytes;
-      kernel.gemm = work.gemm;
-      kernel.work_source = work.source;
-      CapturedLaunch launch{.kernel = builder_.kernel(kernel, node.name.substr(6)),
-                            .stream = builder_.stream(0, 0),
-                            .start_ns = order++,
-                            .duration_ns = 0,
-                            .launch_ns = {},
-                            .step = {},
-                            .pass = kernel.pass};
-      builder_.launch(launch);
+      const OperatorWork& work = works[i];
+      const bool wrapper = is_product(node, work) ? calls_product[i] : calls_work[i];
+      if (wrapper || node.dims.empty() || moves_nothing(node.name)) continue;
+      if (work.source != WorkSource::unknown) {
+        add_operator(i, work, order++);
+      } else if (node.name.starts_with("aten::")) {
+        ++not_understood;
+      } else if (is_of_another_library(node)) {
+        ++foreign;
+      }
     }
     if (order == 0) {
       throw DataError(fmt::format("{}: no node is device work or an operator with shapes",
                                   printable(path_.string())));
     }
-    builder_.capture().left_out.emplace_back(
-        "times, which are not in the file: the trace is made from shapes");
+    auto& left_out = builder_.capture().left_out;
+    left_out.emplace_back("times, which are not in the file: the trace is made from shapes");
+    if (not_understood > 0)
+      left_out.push_back(
+          fmt::format("{} operators whose shapes and types tell no work", not_understood));
+    if (foreign > 0)
+      left_out.push_back(
+          fmt::format("{} operators that are not PyTorch's own, collectives among them", foreign));
+  }
+
+  // "fbgemm::split_embedding", "nccl:all_reduce"; not the engine of autograd.
+  static bool is_of_another_library(const ChakraNode& node) {
+    const std::string_view name = node.name;
+    return name.find(':') != std::string_view::npos && !name.starts_with("aten::") &&
+           name.find("autograd::") == std::string_view::npos && !name.starts_with("##");
+  }
+
+  static bool is_product(const ChakraNode& node, const OperatorWork& work) {
+    if (work.source == WorkSource::unknown) return false;
+    const bool attention = node.name.find("attention") != std::string::npos;
+    const bool convolution = node.name.find("conv") != std::string::npos;
+    return work.gemm || ((attention || convolution) && work.flops > work.dram_bytes);
+  }
+
+  void add_operator(std::size_t i, const OperatorWork& work, std::int64_t order) {
+    const ChakraNode& node = nodes_[i];
+    Kernel kernel;
+    kernel.label = node.name;
+    kernel.kind = class_of_operator(node.name);
+    kernel.pass = pass_of(i);
+    kernel.dtype = work.dtype;
+    kernel.flops = work.flops;
+    kernel.dram_bytes = work.dram_bytes;
+    kernel.gemm = work.gemm;
+    kernel.work_source = work.source;
+    CapturedLaunch launch{.kernel = builder_.kernel(kernel, node.name.substr(6)),
+                          .stream = builder_.stream(0, 0),
+                          .start_ns = order,
+                          .duration_ns = 0,
+                          .launch_ns = {},
+                          .step = {},
+                          .pass = kernel.pass};
+    builder_.launch(launch);
   }
 
   const std::filesystem::path& path_;

@@ -1,4 +1,6 @@
+#include <cctype>
 #include <initializer_list>
+#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -6,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/json_fields.hpp"
+#include "common/json_outline.hpp"
 #include "common/json_parts.hpp"
 #include "common/text.hpp"
 #include "traces/import/chakra_nodes.hpp"
@@ -59,7 +62,8 @@ class NodeFields {
     }
     return std::nullopt;
   }
-  /// A time: 0 where it is absent or null; anything else must be a number.
+  /// A time: 0 where it is absent or null, not a number where it is beyond all numbers. Anything
+  /// else must be a number.
   [[nodiscard]] double time_us(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       ondemand::value value;
@@ -67,6 +71,11 @@ class NodeFields {
       double number = 0.0;
       if (is_there(value.get_double().get(number))) return number;
       if (value.is_null()) continue;
+      const std::string_view token = value.raw_json_token();
+      if (!token.empty() &&
+          (std::isdigit(static_cast<unsigned char>(token.front())) != 0 || token.front() == '-' ||
+           token.starts_with("NaN") || token.starts_with("Infinity")))
+        return std::numeric_limits<double>::quiet_NaN();
       throw DataError(fmt::format("'{}' is not a number", key));
     }
     return 0.0;
@@ -85,12 +94,24 @@ class NodeFields {
       if (is_there(item.get_uint64().get(id))) out.push_back(id);
     }
   }
+  // An object with shapes, types and values; in files before 1.0.2 three members of the node.
   void inputs(ChakraNode& node) {
     ondemand::object inputs;
-    if (!is_there(part_.field(object_, "inputs").get_object().get(inputs))) return;
+    if (is_there(part_.field(object_, "inputs").get_object().get(inputs))) {
+      operands(inputs, {"shapes", "types", "values"}, node);
+    } else {
+      operands(object_, {"input_shapes", "input_types", "inputs"}, node);
+    }
+  }
+
+ private:
+  struct OperandKeys {
+    std::string_view shapes, types, values;
+  };
+  void operands(ondemand::object& object, const OperandKeys& keys, ChakraNode& node) {
     std::vector<std::vector<std::vector<std::uint64_t>>> shapes;
     ondemand::array list;
-    if (is_there(part_.field(inputs, "shapes").get_array().get(list))) {
+    if (is_there(part_.field(object, keys.shapes).get_array().get(list))) {
       for (auto shape : list) {
         ondemand::value value;
         shapes.emplace_back();
@@ -98,7 +119,7 @@ class NodeFields {
       }
     }
     std::size_t i = 0;
-    if (!is_there(part_.field(inputs, "types").get_array().get(list))) return;
+    if (!is_there(part_.field(object, keys.types).get_array().get(list))) return;
     for (auto type : list) {
       std::string_view text;
       if (!is_there(type.get_string().get(text)) || i >= shapes.size()) break;
@@ -110,9 +131,20 @@ class NodeFields {
       }
       ++i;
     }
+    if (node.dims.empty() || !is_there(part_.field(object, keys.values).get_array().get(list)))
+      return;
+    for (auto value : list) {
+      ondemand::value item;
+      if (!is_there(value.get(item))) return;
+      ondemand::array inner;
+      if (is_there(item.get_array().get(inner))) {
+        node.values.emplace_back(inner.raw_json().value());
+      } else {
+        node.values.emplace_back(item.raw_json_token());
+      }
+    }
   }
 
- private:
   JsonPart& part_;
   ondemand::object& object_;
 };
@@ -127,6 +159,7 @@ ChakraNode read_node(JsonPart& part, ondemand::object& object) {
   node.name = *name;
   node.type = json.number<std::uint64_t>({"NodeType", "type"}).value_or(0);
   json.ids("ctrl_deps", node.callers);
+  if (node.callers.empty()) json.ids("parent", node.callers);  // before 1.0.2
   json.ids("data_deps", node.data);
   if (const auto cpu = json.number<bool>({"is_cpu_op"})) node.on_device = !*cpu;
   const auto category = json.text({"cat"});
@@ -139,7 +172,6 @@ ChakraNode read_node(JsonPart& part, ondemand::object& object) {
   node.comm_bytes = json.number<std::uint64_t>({"comm_size"}).value_or(0);
   json.inputs(node);
   part.check();
-  check_times(node);
   return node;
 }
 
@@ -147,8 +179,14 @@ ChakraNode read_node(JsonPart& part, ondemand::object& object) {
 
 void read_chakra_json(const std::filesystem::path& path, const ImportOptions& options,
                       std::vector<ChakraNode>& nodes, CaptureBuilder& builder) {
-  constexpr std::size_t enough = 4096;
-  const bool feeder = first_bytes(path, enough).find("\"workload_graph\"") != std::string::npos;
+  bool feeder = false;
+  {
+    ByteSource head(path, options.max_expanded_bytes);
+    (void)scan_json_keys(head, [&](const JsonKey& key) {
+      if (key.depth == 1 && key.text == "workload_graph") feeder = true;
+      return !feeder && !(key.depth == 1 && key.text == "nodes");
+    });
+  }
   ByteSource source(path, options.max_expanded_bytes);
   ondemand::parser parser;
   JsonPart part;

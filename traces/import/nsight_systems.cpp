@@ -13,6 +13,7 @@
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "traces/import/kernel_names.hpp"
 #include "traces/import/nsight_calls.hpp"
 #include "traces/import/nsight_tables.hpp"
 #include "traces/import/operator_work.hpp"
@@ -101,7 +102,7 @@ class NsightLinker {
                             .collective = collectives[i]};
       const std::string short_name = short_kernel_name(work.kernel.label);
       launch.kernel = builder_.kernel(std::move(work.kernel), short_name);
-      builder_.launch(launch);
+      builder_.timed_launch(launch);
     }
     builder_.name_devices(tables_.gpus);
   }

@@ -12,6 +12,7 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "traces/import/kernel_names.hpp"
 #include "traces/import/nsight_database.hpp"
 
 namespace rubato::nsight {
@@ -28,7 +29,7 @@ class TableReader {
  public:
   TableReader(const std::filesystem::path& path, const ImportOptions& options,
               CaptureBuilder& builder)
-      : path_(path), options_(options), builder_(builder), export_(path) {}
+      : path_(path), options_(options), builder_(builder), export_(path, options) {}
 
   Tables run() {
     expect_kernels();
@@ -36,6 +37,9 @@ class TableReader {
     kernels();
     copies("CUPTI_ACTIVITY_KIND_MEMCPY", "copyKind");
     copies("CUPTI_ACTIVITY_KIND_MEMSET", "");
+    if (tables_.work.empty() && untimed_ > 0)
+      throw DataError(fmt::format("{}: none of its {} launches has a time",
+                                  printable(path_.string()), untimed_));
     if (tables_.work.empty())
       throw DataError(
           fmt::format("{}: there are no kernels in it", printable(path_.string())),
@@ -151,10 +155,19 @@ class TableReader {
         export_.has_column(table, "contextId") ? "k.contextId" : "NULL", more, table, join);
   }
 
+  // A start or an end that is not there, or is no time: work still running when recording ended.
+  [[nodiscard]] bool is_untimed(const SqlStatement& row) const {
+    for (const int column : {0, 1}) {
+      if (row.value(column) == SqlValue(std::monostate{})) return true;
+      if (!is_time(export_.integer(row, column))) return true;
+    }
+    return false;
+  }
+
   Work read(const SqlStatement& row) {
     Work work;
-    work.start_ns = export_.time(row, 0);
-    work.end_ns = export_.time(row, 1);
+    work.start_ns = export_.integer(row, 0);
+    work.end_ns = export_.integer(row, 1);
     work.device = gpu_of(optional_integer(row, 4), export_.integer(row, 2));
     work.stream = export_.integer(row, 3);
     work.launch_ns = optional_integer(row, 5);
@@ -171,6 +184,11 @@ class TableReader {
     SqlStatement row(export_.connection(), sql);
     while (row.next()) {
       try {
+        if (is_untimed(row)) {
+          ++untimed_;
+          builder_.leave_out_untimed_launch();
+          continue;
+        }
         Work work = read(row);
         fill(row, work);
         tables_.work.push_back(std::move(work));
@@ -257,7 +275,11 @@ class TableReader {
     while (row.next()) {
       const auto thread = optional_integer(row, 0), correlation = optional_integer(row, 1),
                  start = optional_integer(row, 2), end = optional_integer(row, 3);
-      if (!thread || !correlation || !start || !end || !is_time(*start) || !is_time(*end)) continue;
+      if (!thread || !correlation) continue;
+      if (!start || !end || !is_time(*start) || !is_time(*end)) {
+        builder_.leave_out("host calls without a time");
+        continue;
+      }
       const auto kind = kinds.find(optional_integer(row, 4).value_or(-1));
       tables_.calls.push_back(
           {*thread, *correlation, *start, *end, kind == kinds.end() ? std::nullopt : kind->second});
@@ -317,13 +339,17 @@ class TableReader {
             : "n.text";
     SqlStatement row(export_.connection(),
                      fmt::format("SELECT n.globalTid, n.start, n.end, {} FROM NVTX_EVENTS n "
-                                 "WHERE n.end IS NOT NULL AND n.eventType IN ({}, {})",
+                                 "WHERE n.eventType IN ({}, {})",
                                  shared, push_pop_range, start_end_range));
     while (row.next()) {
       const auto thread = optional_integer(row, 0), start = optional_integer(row, 1),
                  end = optional_integer(row, 2);
-      if (thread && start && end && is_time(*start) && is_time(*end))
+      if (!thread) continue;
+      if (start && end && is_time(*start) && is_time(*end)) {
         tables_.ranges.push_back({*thread, *start, *end, text(row, 3)});
+      } else {
+        builder_.leave_out("ranges without a start or an end");
+      }
     }
     std::ranges::stable_sort(tables_.ranges, [](const NvtxRange& a, const NvtxRange& b) {
       return std::tuple(a.thread, a.start_ns, -a.end_ns) <
@@ -337,6 +363,7 @@ class TableReader {
   Database export_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> gpus_;  ///< by process, ordinal
   Tables tables_;
+  std::uint64_t untimed_ = 0;  ///< launches
 };
 
 }  // namespace

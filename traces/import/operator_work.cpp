@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_set>
 
 namespace rubato {
 
@@ -211,6 +212,114 @@ bool is_two_products(const OperatorCall& call) {
   // The first layer needs no gradient of its input: "[False, True, True]".
   constexpr std::size_t mask = 10;
   return call.values.size() <= mask || call.values[mask].find("[False") == std::string::npos;
+}
+
+bool moves_nothing(std::string_view name) {
+  static const std::unordered_set<std::string_view> idle{"result_type",
+                                                         "size",
+                                                         "is_same_size",
+                                                         "view",
+                                                         "_unsafe_view",
+                                                         "reshape",
+                                                         "_reshape_alias",
+                                                         "view_as",
+                                                         "reshape_as",
+                                                         "t",
+                                                         "transpose",
+                                                         "permute",
+                                                         "expand",
+                                                         "expand_as",
+                                                         "broadcast_to",
+                                                         "as_strided",
+                                                         "as_strided_",
+                                                         "detach",
+                                                         "detach_",
+                                                         "slice",
+                                                         "select",
+                                                         "unsqueeze",
+                                                         "squeeze",
+                                                         "unsqueeze_",
+                                                         "squeeze_",
+                                                         "t_",
+                                                         "transpose_",
+                                                         "split",
+                                                         "split_with_sizes",
+                                                         "narrow",
+                                                         "empty",
+                                                         "empty_like",
+                                                         "empty_strided",
+                                                         "new_empty",
+                                                         "new_empty_strided",
+                                                         "resize_",
+                                                         "_resize_output_",
+                                                         "is_nonzero",
+                                                         "item",
+                                                         "_local_scalar_dense",
+                                                         "alias",
+                                                         "unbind",
+                                                         "chunk",
+                                                         "tensor_split",
+                                                         "lift",
+                                                         "lift_fresh",
+                                                         "set_",
+                                                         "flatten",
+                                                         "unflatten",
+                                                         "movedim",
+                                                         "moveaxis",
+                                                         "swapaxes",
+                                                         "swapdims",
+                                                         "numpy_T",
+                                                         "mT",
+                                                         "mH",
+                                                         "adjoint",
+                                                         "diagonal",
+                                                         "unfold",
+                                                         "real",
+                                                         "imag",
+                                                         "view_as_real",
+                                                         "view_as_complex",
+                                                         "conj",
+                                                         "_conj",
+                                                         "resolve_conj",
+                                                         "resolve_neg",
+                                                         "to",
+                                                         "contiguous",
+                                                         "type_as",
+                                                         "record_stream",
+                                                         "is_pinned",
+                                                         "requires_grad_",
+                                                         "retain_grad",
+                                                         "output_nr",
+                                                         "_version",
+                                                         "data",
+                                                         "stride",
+                                                         "dim",
+                                                         "numel",
+                                                         "is_floating_point",
+                                                         "is_complex",
+                                                         "can_cast",
+                                                         "_nested_tensor_size",
+                                                         "_has_compatible_shallow_copy_type",
+                                                         "_debug_has_internal_overlap",
+                                                         "dropout",
+                                                         "feature_dropout"};
+  constexpr std::string_view library = "aten::";
+  return name.starts_with(library) && idle.contains(name.substr(library.size()));
+}
+
+KernelClass class_of_operator(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("::bmm") || has("baddbmm")) return KernelClass::gemm_batched;
+  if (has("mm") && !has("comm")) return KernelClass::gemm;
+  if (has("attention")) return KernelClass::attention;
+  if (has("softmax")) return KernelClass::softmax;
+  if (has("layer_norm") || has("batch_norm") || has("rms_norm")) return KernelClass::layernorm;
+  if (has("gelu")) return KernelClass::gelu;
+  if (has("embedding") || has("index_select")) return KernelClass::embedding;
+  if (has("_foreach") || has("_fused_adam") || has("_fused_sgd")) return KernelClass::optimizer;
+  if (has("::sum") || has("::mean") || has("::max") || has("nll_loss")) return KernelClass::reduce;
+  if (has("copy_") || has("clone") || has("cat") || has("contiguous")) return KernelClass::permute;
+  return KernelClass::elementwise;
 }
 
 Dtype dtype_from_framework(std::string_view name) {

@@ -45,6 +45,13 @@ struct OperatorWork {
 /// the gradients of input and of weights.
 [[nodiscard]] bool is_two_products(const OperatorCall& call);
 
+/// Operators that compute nothing: they view memory in another way, allocate it or ask for a value.
+/// Some compute through operators within them, which are counted then: "aten::to" of another type.
+[[nodiscard]] bool moves_nothing(std::string_view name);
+
+/// Class of the kernel that does an operator's work.
+[[nodiscard]] KernelClass class_of_operator(std::string_view name);
+
 /// "c10::BFloat16", "float", "Half", "BFloat16" ...; unknown otherwise.
 [[nodiscard]] Dtype dtype_from_framework(std::string_view name);
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -99,6 +100,62 @@ TEST_F(Chakra, HostJson) {
   EXPECT_FALSE(trace.kernels[0].measured_time_s);
   EXPECT_EQ(trace.kernels[1].pass, Pass::backward);
   EXPECT_EQ(trace.kernels[2].kind, KernelClass::optimizer);
+}
+
+// What an operator calls, by name. Work is lost where one that allocates is taken for a wrapper.
+TEST_F(Chakra, OperatorsThatAllocateWork) {
+  struct Case {
+    std::string op;
+    std::vector<std::string> calls, launches;
+  };
+  const std::string three = R"("shapes": [[8, 64, 56, 56], [64, 64, 3, 3], [64, 64, 3, 3]])";
+  const std::string types = R"-("types": ["Tensor(float)", "Tensor(float)", "Tensor(float)"])-";
+  for (const Case& c :
+       {Case{"aten::cudnn_batch_norm", {"aten::empty", "aten::view"}, {"cudnn_batch_norm"}},
+        Case{"aten::convolution_backward", {"aten::empty"}, {"convolution_backward"}},
+        Case{"aten::convolution_backward", {"aten::sum"}, {"convolution_backward", "sum"}},
+        Case{"aten::conv2d", {"aten::cudnn_convolution"}, {"cudnn_convolution"}},
+        Case{"aten::zeros", {"aten::empty", "aten::zero_"}, {"zero_"}},
+        Case{"aten::to", {"aten::_to_copy"}, {"_to_copy"}}, Case{"aten::to", {}, {}},
+        Case{"aten::add", {"AddBackward0"}, {"add"}}}) {
+    // The first of them keeps files without other work from being refused.
+    for (const bool old : {false, true}) {
+      std::string nodes;
+      const auto add = [&](int id, int parent, const std::string& name) {
+        nodes += (nodes.empty() ? "" : ", ") + std::string(R"({"name": ")") + name +
+                 R"(", "id": )" + std::to_string(id);
+        nodes += old ? R"(, "parent": )" + std::to_string(parent) +
+                           R"(, "inputs": [1, 2, 3], "input_)" + three.substr(1) + R"(, "input_)" +
+                           types.substr(1) + "}"
+                     : R"(, "ctrl_deps": )" + std::to_string(parent) +
+                           R"(, "inputs": {"values": [], )" + three + ", " + types + "}}";
+      };
+      add(2, 1, "aten::relu");
+      add(3, 1, c.op);
+      for (std::size_t i = 0; i < c.calls.size(); ++i) add(4 + static_cast<int>(i), 3, c.calls[i]);
+      const Capture host = import_capture(
+          file("h.json", R"({"schema": "1.0.1", "pid": 4, "nodes": [)" + nodes + "]}"));
+      std::vector<std::string> names;
+      for (const CapturedLaunch& launch : host.launches)
+        names.push_back(host.kernels[index(launch.kernel)].name);
+      std::vector<std::string> expected{"relu"};
+      expected.insert(expected.end(), c.launches.begin(), c.launches.end());
+      EXPECT_EQ(names, expected) << c.op << (old ? ", old" : "");
+    }
+  }
+}
+
+// Work that the trace cannot have is named.
+TEST_F(Chakra, OperatorsOfOtherLibrariesAreCounted) {
+  const Capture host = import_capture(file("l.json", R"json({"schema": "1.0.1", "nodes": [
+    {"name": "aten::relu", "id": 2, "parent": 1, "inputs": [0], "input_shapes": [[8]], "input_types": ["Tensor(float)"]},
+    {"name": "nccl:all_reduce", "id": 3, "parent": 1, "inputs": [0], "input_shapes": [[8]], "input_types": ["Tensor(float)"]},
+    {"name": "aten::cumsum", "id": 4, "parent": 1, "inputs": [0], "input_shapes": [[8]], "input_types": ["Tensor(long int)"]}]})json"));
+  EXPECT_EQ(host.launches.size(), 1U);
+  EXPECT_EQ(host.left_out, (std::vector<std::string>{
+                               "times, which are not in the file: the trace is made from shapes",
+                               "1 operators whose shapes and types tell no work",
+                               "1 operators that are not PyTorch's own, collectives among them"}));
 }
 
 }  // namespace

@@ -1,12 +1,17 @@
 #include "traces/import/kineto/args.hpp"
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "common/error.hpp"
 #include "common/json_parts.hpp"
 #include "common/text.hpp"
+#include "traces/import/kernel_names.hpp"
 #include "traces/import/kineto/head.hpp"
 
 namespace rubato::kineto {
@@ -117,6 +122,37 @@ std::optional<std::int64_t> integer_in(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+std::optional<std::int64_t> ns_of_us(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r'))
+    text.remove_suffix(1);
+  constexpr std::int64_t whole_ns_per_us = 1000;
+  constexpr std::int64_t most_us = max_time_ns / whole_ns_per_us;
+  std::int64_t whole = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, whole);
+  std::int64_t fraction_ns = 0, digit_ns = 100;
+  const char* at = rest;
+  if (error == std::errc() && at != end && *at == '.') {
+    for (++at; at != end && *at >= '0' && *at <= '9'; ++at, digit_ns /= 10)
+      fraction_ns += (*at - '0') * digit_ns;
+  }
+  if (error == std::errc() && at == end) {
+    if (whole > most_us || whole < -most_us) return std::nullopt;
+    return whole * whole_ns_per_us + (text.front() == '-' ? -fraction_ns : fraction_ns);
+  }
+  const std::string word = lower_case(text);
+  for (const char* unknown : {"null", "nan", "-nan", "inf", "-inf", "infinity", "-infinity"}) {
+    if (word == unknown) return std::nullopt;
+  }
+  double us = 0.0;  // with an exponent, or with more digits than a whole number has
+  const auto [behind, problem] = std::from_chars(text.data(), end, us);
+  if (problem == std::errc::invalid_argument || behind != end)
+    throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
+  if (problem != std::errc() || !(std::abs(us) <= static_cast<double>(most_us)))
+    return std::nullopt;
+  return clamped_ns(us * static_cast<double>(whole_ns_per_us));
 }
 
 void ArgsReader::device_work(ondemand::object args, DeviceWork& work,

@@ -52,6 +52,12 @@ void for_fields(simdjson::ondemand::object& object, const Use& use) {
 /// The whole number that a text is, blanks around it aside; nothing if it is none.
 [[nodiscard]] std::optional<std::int64_t> integer_in(std::string_view text);
 
+/// Decimal microseconds as whole nanoseconds; a double would lose the last digits. Nothing for what
+/// stands for an unknown time: null, not a number, or beyond all times, as the -2^63 that Kineto
+/// takes for the end of what had not ended.
+/// @throws DataError for what is no number
+[[nodiscard]] std::optional<std::int64_t> ns_of_us(std::string_view text);
+
 /// Reads the `args` objects of events. What several events share goes into Events.
 class ArgsReader {
  public:

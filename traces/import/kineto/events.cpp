@@ -13,6 +13,7 @@
 #include "common/json_parts.hpp"
 #include "common/text.hpp"
 #include "traces/import/host_calls.hpp"
+#include "traces/import/kernel_names.hpp"
 #include "traces/import/kineto/args.hpp"
 #include "traces/import/kineto/head.hpp"
 #include "traces/import/kineto/order.hpp"
@@ -22,8 +23,6 @@ namespace rubato::kineto {
 namespace {
 
 namespace ondemand = simdjson::ondemand;
-
-constexpr std::int64_t whole_ns_per_us = 1000;
 
 enum class Category { device_work, runtime, cpu_op, annotation, sync, skipped };
 
@@ -45,40 +44,26 @@ Category category_of(std::string_view cat) {
   return found == std::end(known) ? Category::skipped : found->category;
 }
 
-// Whether an event is of no interest, seen without parsing it: such an event may be damaged. One
-// with two phases has swallowed other events for want of a quote, and is not skipped.
-bool surely_skipped(std::string_view event) {
-  const std::size_t key = event.find("\"cat\":");
-  const std::size_t phase = event.find("\"ph\":");
-  if (key == std::string_view::npos || phase == std::string_view::npos ||
-      event.find("\"ph\":", phase + 1) != std::string_view::npos)
-    return false;
-  std::size_t from = key + 6;
-  while (from < event.size() && event[from] == ' ') ++from;
-  if (from >= event.size() || event[from] != '"') return false;
-  const std::size_t to = event.find('"', ++from);
-  return to != std::string_view::npos &&
-         category_of(event.substr(from, to - from)) == Category::skipped;
-}
-
-// Decimal microseconds to whole nanoseconds; a double would lose the last digits.
-std::int64_t parse_us(std::string_view text) {
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r'))
-    text.remove_suffix(1);
-  std::int64_t whole = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, whole);
-  constexpr std::int64_t most_us = max_time_ns / whole_ns_per_us;
-  if (error != std::errc() || whole > most_us || whole < -most_us)
-    throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
-  std::int64_t fraction_ns = 0, digit_ns = 100;
-  const char* at = rest;
-  if (at != end && *at == '.') {
-    for (++at; at != end && *at >= '0' && *at <= '9'; ++at, digit_ns /= 10)
-      fraction_ns += (*at - '0') * digit_ns;
-  }
-  if (at != end) throw DataError(fmt::format("'{}' is not a time in us", printable(text)));
-  return whole * whole_ns_per_us + (text.front() == '-' ? -fraction_ns : fraction_ns);
+// What an event is, seen without parsing it, since it may be damaged. One with two phases has
+// swallowed other events for want of a quote: nothing is known of it.
+std::optional<Category> category_at_a_glance(std::string_view event) {
+  const auto text_behind = [&](std::string_view key) -> std::optional<std::string_view> {
+    const std::size_t found = event.find(key);
+    if (found == std::string_view::npos) return std::nullopt;
+    std::size_t from = found + key.size();
+    while (from < event.size() && event[from] == ' ') ++from;
+    if (from >= event.size() || event[from] != '"') return std::nullopt;
+    const std::size_t to = event.find('"', ++from);
+    if (to == std::string_view::npos) return std::nullopt;
+    return event.substr(from, to - from);
+  };
+  constexpr std::string_view phase_key = "\"ph\":";
+  const auto phase = text_behind(phase_key);
+  if (!phase || event.find(phase_key, event.find(phase_key) + 1) != std::string_view::npos)
+    return std::nullopt;
+  if (*phase != "X") return Category::skipped;
+  const auto category = text_behind("\"cat\":");
+  return category ? std::optional(category_of(*category)) : std::nullopt;
 }
 
 class EventReader {
@@ -100,6 +85,9 @@ class EventReader {
       builder_.capture().left_out.push_back(
           fmt::format("what follows the damage: {}", error.what()));
     }
+    if (events_.work.empty() && untimed_ > 0)
+      throw DataError(fmt::format("{}: none of its {} launches has a time",
+                                  printable(path_.string()), untimed_));
     if (events_.work.empty()) {
       throw DataError(fmt::format("{}: there is no device work in it", printable(path_.string())),
                       {.in = {},
@@ -129,13 +117,18 @@ class EventReader {
 
   // One event by itself, which may be anything between two braces.
   void event(std::string_view text, std::uint64_t offset) {
-    if (surely_skipped(text)) return;
+    const std::optional<Category> category = category_at_a_glance(text);
+    if (category == Category::skipped) return;
     const auto problem = problem_of([&] {
       ondemand::object object = part_.open(parser_, text, json_padding);
       read(object);
       part_.check();
     });
     if (!problem) return;
+    // Nothing depends on one of these: its kernels have less said of them.
+    if (category == Category::cpu_op) return builder_.leave_out("operators that cannot be read");
+    if (category == Category::annotation)
+      return builder_.leave_out("annotations that cannot be read");
     if (options_.partial) return builder_.leave_out("events that cannot be read");
     throw DataError(
         fmt::format("{}: event at byte {}: {}", printable(path_.string()), offset, *problem),
@@ -260,21 +253,34 @@ class EventReader {
     DeviceWork& work = event.work;
     work.is_kernel = event.kind == "kernel" || event.kind == "Kernel";
     work.kind = class_of(event);
+    // What the file says counts where the name says nothing.
+    if (work.message != 0 && work.kind == KernelClass::other)
+      work.kind = KernelClass::communication;
     work.name = *event.name;
-    work.start_ns = time_ns(event.start, "ts");
-    work.duration_ns = time_ns(event.duration, "dur");
+    const auto start_ns = time_ns(event.start, "ts"), duration_ns = time_ns(event.duration, "dur");
+    work.start_ns = start_ns.value_or(0);
+    work.duration_ns = duration_ns.value_or(0);
     const std::int64_t device =
         event.device ? *event.device : integer_in(event.process).value_or(-1);
     if (device < 0 || device > most_devices) throw DataError("there is no device");
     work.device = static_cast<std::uint32_t>(device);
     work.stream = event.stream ? *event.stream : integer_in(event.thread).value_or(-1);
-    events_.work.push_back(work);
+    if (start_ns && duration_ns) {
+      events_.work.push_back(work);
+    } else {
+      ++untimed_;
+      builder_.leave_out_untimed_launch();
+    }
   }
 
   void finish_call(const Event& event) {
+    constexpr std::int64_t unknown_ns = -1;  // which CaptureBuilder::call leaves out
+    const auto start_ns = time_ns(event.start, "ts");
+    const auto duration_ns = time_ns(event.duration, "dur");
+    if (!start_ns) return builder_.leave_out("host calls without a time");
     const HostCall call{.correlation = event.correlation.value_or(-1),
-                        .start_ns = time_ns(event.start, "ts"),
-                        .duration_ns = time_ns(event.duration, "dur"),
+                        .start_ns = *start_ns,
+                        .duration_ns = duration_ns.value_or(unknown_ns),
                         .thread = thread_of(event),
                         .kind = call_kind(*event.name)};
     if (event.correlation) events_.host_calls.push_back(call);
@@ -283,8 +289,13 @@ class EventReader {
 
   void finish_span(Event& event) {
     Span& span = event.span;
-    span.start_ns = time_ns(event.start, "ts");
-    span.end_ns = span.start_ns + time_ns(event.duration, "dur");
+    const auto start_ns = time_ns(event.start, "ts"), duration_ns = time_ns(event.duration, "dur");
+    if (!start_ns || !duration_ns)
+      return builder_.leave_out(event.category == Category::cpu_op
+                                    ? "operators without a start or an end"
+                                    : "annotations without a start or an end");
+    span.start_ns = *start_ns;
+    span.end_ns = *start_ns + *duration_ns;
     span.thread = thread_of(event);
     span.name = *event.name;
     if (event.category == Category::cpu_op) {
@@ -298,9 +309,9 @@ class EventReader {
                                         event.sent_bytes});
   }
 
-  static std::int64_t time_ns(std::string_view token, std::string_view key) {
+  static std::optional<std::int64_t> time_ns(std::string_view token, std::string_view key) {
     if (token.empty()) throw DataError(fmt::format("there is no '{}'", key));
-    return parse_us(token);
+    return ns_of_us(token);
   }
 
   // Processes and threads are numbers as a rule. Others are numbered from -1 down.
@@ -366,6 +377,7 @@ class EventReader {
   std::string last_process_, last_thread_;
   std::uint32_t last_id_ = 0;
   std::vector<NameFacts> facts_;  ///< by name
+  std::uint64_t untimed_ = 0;     ///< launches
 };
 
 }  // namespace
