@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/byte_source.hpp"
+#include "common/formats/foreign_file.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 
@@ -89,6 +90,12 @@ CsvTable CsvTable::parse(std::string_view text, std::string name) {
   RecordReader reader(text);
   if (reader.next(table.header_) == 0)
     throw DataError(fmt::format("{}: the file is empty; expected a header line", table.name_));
+  const auto other = table.header_.front().find_first_of(";\t");
+  if (table.header_.size() == 1 && other != std::string::npos)
+    throw DataError(
+        fmt::format("{}:1: the cells are separated by {}; expected commas", table.name_,
+                    table.header_.front()[other] == ';' ? "semicolons" : "tabs"),
+        {.in = {}, .hint = "save the table with commas between cells and decimal points"});
   ErrorList errors;
   std::unordered_set<std::string_view> seen;
   for (const std::string& column : table.header_) {
@@ -112,7 +119,9 @@ CsvTable CsvTable::parse(std::string_view text, std::string name) {
 }
 
 CsvTable CsvTable::read(const std::filesystem::path& path) {
-  return parse(read_text(path), path.string());
+  const std::string text = read_text(path);
+  refuse_foreign_file(path, text);
+  return parse(text, path.string());
 }
 
 std::optional<std::size_t> CsvTable::find_column(std::string_view name) const {
@@ -147,8 +156,12 @@ std::optional<double> CsvTable::number(std::size_t row, std::size_t column, Rang
                                        ErrorList& errors) const {
   const auto value = parse_number(cell(row, column));
   if (value && in_range(*value, range)) return value;
-  errors.add(fmt::format("{}: {} is '{}'; expected {}", where(row), header_[column],
-                         cell(row, column), expected_text(range)));
+  std::string with_point = cell(row, column);
+  const bool comma = std::ranges::count(with_point, ',') == 1;
+  std::ranges::replace(with_point, ',', '.');
+  errors.add(fmt::format("{}: {} is '{}'; expected {}{}", where(row), header_[column],
+                         cell(row, column), expected_text(range),
+                         comma && parse_number(with_point) ? ", with a decimal point" : ""));
   return std::nullopt;
 }
 

@@ -7,8 +7,8 @@
 #include <simdjson.h>
 
 #include "common/error.hpp"
+#include "common/formats/json_outline.hpp"
 #include "common/json_fields.hpp"
-#include "common/json_outline.hpp"
 #include "common/json_parts.hpp"
 #include "common/text.hpp"
 #include "traces/import/chakra_nodes.hpp"

@@ -339,32 +339,14 @@ KernelName parse_kernel_name(std::string_view full) {
 }
 
 std::string short_kernel_name(std::string_view full) {
-  std::string out;
-  if (full.starts_with("_Z")) {
-    const KernelName name = parse_kernel_name(full);
-    const bool carries = !name.arguments.empty() && name.function == "Kernel";
-    out = carries ? name.arguments.front() : name.function;
-  } else {
-    int angle = 0;
-    for (const char c : full) {
-      if (c == '<') ++angle;
-      if (c == '(' && angle == 0 && !out.empty() && out.back() != ' ' && out.back() != ':') break;
-      if (angle == 0) out += c;
-      if (c == '>' && angle > 0) --angle;
-    }
-    if (out.starts_with("void ")) out.erase(0, 5);
-    const std::size_t colons = out.rfind("::");
-    if (colons != std::string::npos && colons + 2 < out.size()) out.erase(0, colons + 2);
-    if (out == "Kernel" || out == "Kernel2") {
-      // cutlass::Kernel<cutlass_80_tensorop_...>: the argument is the name.
-      const std::size_t open = full.find('<');
-      if (open != std::string_view::npos)
-        out = full.substr(open + 1, full.find_first_of(",<>:", open + 1) - open - 1);
-    }
-  }
+  const KernelName name = parse_kernel_name(full);
+  std::string_view out = name.function;
+  // cutlass::Kernel<cutlass_80_tensorop_...>: the argument is the name.
+  if ((out == "Kernel" || out == "Kernel2") && !name.arguments.empty())
+    out = name.arguments.front().substr(0, name.arguments.front().find_first_of(",<>:"));
   constexpr std::size_t longest = 60;
-  out.resize(utf8_prefix(out, longest).size());
-  return out.empty() ? "kernel" : out;
+  out = utf8_prefix(out, longest);
+  return out.empty() ? "kernel" : std::string(out);
 }
 
 KernelClass kernel_class_of(std::string_view full_name) {

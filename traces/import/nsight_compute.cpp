@@ -33,40 +33,60 @@ struct CounterRow {
   std::map<std::string, Metric, std::less<>> metrics;
 };
 
-// "27,595,520" or "27.595.520" or "1,5": separators depend on the user's locale. The last of two
-// kinds is the decimal one; one kind alone groups thousands if every group has three digits.
-std::optional<double> localised_number(std::string_view text) {
-  const std::size_t comma = text.rfind(','), dot = text.rfind('.');
-  const bool both = comma != std::string_view::npos && dot != std::string_view::npos;
-  const auto groups = [&](char separator) {
-    std::size_t digits = 0, count = 0;
-    for (std::size_t i = text.size(); i-- > 0;) {
-      if (text[i] != separator) {
-        ++digits;
-        continue;
-      }
-      if (digits != 3) return false;
-      digits = 0;
-      ++count;
-    }
-    return count > 0 && digits > 0 && digits <= 3;
-  };
-  char thousands = '\0', decimal = '.';
-  if (both) {
-    thousands = comma < dot ? ',' : '.';
-    decimal = comma < dot ? '.' : ',';
-  } else if (comma != std::string_view::npos) {
-    groups(',') ? thousands = ',' : decimal = ',';
-  } else if (std::ranges::count(text, '.') > 1) {
-    thousands = '.';
+// ---- Numbers as a locale writes them ----
+
+// Separators of thousands that are never decimal ones: blanks (of French, also in UTF-8 and
+// Latin-1) and apostrophes (of Swiss German).
+std::string without_blanks_between(std::string_view text) {
+  constexpr std::array<std::string_view, 6> blanks{
+      "\xe2\x80\xaf", "\xe2\x80\x99", "\xc2\xa0", "\xa0", " ", "'"};
+  std::string plain(text);
+  for (const std::string_view blank : blanks) {
+    for (std::size_t at = plain.find(blank); at != std::string::npos; at = plain.find(blank, at))
+      plain.erase(at, blank.size());
   }
-  std::string plain;
-  for (const char c : text) {
-    if (c == thousands) continue;
-    plain += c == decimal ? '.' : c;
-  }
-  return parse_number(plain);
+  return plain;
 }
+
+// Which of ',' and '.' is the decimal separator for a number of this text; '\0': either.
+// @param whole  whether the number can be a whole one only
+char decimal_separator_of(std::string_view text, bool whole) {
+  const std::size_t last = text.find_last_of(",.");
+  if (last == std::string_view::npos ||
+      text.find_first_not_of("0123456789,.-+") != std::string_view::npos)
+    return '\0';
+  const char separator = text[last], other = separator == ',' ? '.' : ',';
+  if (text.find(other) != std::string_view::npos) return separator;  // the last of two kinds
+  if (text.front() == '-' || text.front() == '+') text.remove_prefix(1);
+  const std::vector<std::string_view> groups = split(text, separator);
+  constexpr std::size_t group = 3;
+  const bool grouped = groups.front().size() >= 1 && groups.front().size() <= group &&
+                       groups.front() != "0" &&
+                       std::all_of(groups.begin() + 1, groups.end(),
+                                   [](std::string_view digits) { return digits.size() == group; });
+  if (!grouped) return groups.size() == 2 ? separator : '\0';  // or a version: "12.4.131"
+  return groups.size() > 2 || whole ? other : '\0';
+}
+
+// The decimal separator of a whole file.
+class Locale {
+ public:
+  void see(std::string_view text, bool whole) {
+    const char found = decimal_separator_of(without_blanks_between(text), whole);
+    if (found == ',') ++commas_;
+    if (found == '.') ++points_;
+  }
+  [[nodiscard]] std::optional<double> number(std::string_view text) const {
+    const char decimal = commas_ > points_ ? ',' : '.', thousands = decimal == ',' ? '.' : ',';
+    std::string plain = without_blanks_between(text);
+    std::erase(plain, thousands);
+    std::ranges::replace(plain, decimal, '.');
+    return parse_number(plain);
+  }
+
+ private:
+  std::size_t commas_ = 0, points_ = 0;
+};
 
 // Factor to seconds or bytes; Nsight Compute scales by 1000.
 std::optional<double> unit_factor(std::string_view unit) {
@@ -97,8 +117,9 @@ class NsightComputeReader {
   Capture run() {
     builder_.capture().provenance.generator = "Nsight Compute";
     std::int64_t start_ns = 0;
-    for (const CounterRow& row : rows(CsvTable::parse(table_text(), path_.string())))
-      add(row, start_ns);
+    const std::vector<CounterRow> launches = rows(CsvTable::parse(table_text(), path_.string()));
+    find_locale(launches);
+    for (const CounterRow& row : launches) add(row, start_ns);
     if (builder_.capture().launches.empty()) {
       throw DataError(
           fmt::format("{}: no launch has gpu__time_duration.sum", printable(path_.string())),
@@ -169,13 +190,28 @@ class NsightComputeReader {
     return rows;
   }
 
+  // "1.118" alone may be either; percents and bytes, of which there are whole ones only, tell. Of
+  // what is no metric ("8.0", a compute capability) nothing is said.
+  void find_locale(const std::vector<CounterRow>& launches) {
+    for (const CounterRow& row : launches) {
+      for (const auto& [name, metric] : row.metrics) {
+        const bool is_metric = name.find("__") != std::string::npos || !metric.unit.empty();
+        const bool counts = metric.unit == "byte" || metric.unit == "ns" ||
+                            metric.unit == "nsecond" || metric.unit == "inst";
+        const bool whole =
+            counts && (name.ends_with(".sum") || name.ends_with(".max") || name.ends_with(".min"));
+        if (is_metric) locale_.see(metric.value, whole);
+      }
+    }
+  }
+
   // Nothing where the metric is missing or n/a.
   [[nodiscard]] std::optional<double> value(const CounterRow& row, std::string_view metric) {
     const auto found = row.metrics.find(metric);
     if (found == row.metrics.end() || found->second.value.empty() ||
         found->second.value.starts_with("n/a") || found->second.value == "nan")
       return std::nullopt;
-    const auto number = localised_number(found->second.value);
+    const auto number = locale_.number(found->second.value);
     const auto factor = unit_factor(found->second.unit);
     const double value = number && factor ? *number * *factor : -1.0;
     if (value >= 0.0 && std::isfinite(value)) return value;
@@ -207,7 +243,7 @@ class NsightComputeReader {
 
   void add(const CounterRow& row, std::int64_t& start_ns) {
     const auto time_s = value(row, "gpu__time_duration.sum");
-    if (!time_s) return builder_.leave_out("launches without a time");
+    if (time_s.value_or(0.0) == 0.0) return builder_.leave_out_untimed_launch();
     Kernel kernel;
     kernel.label = row.kernel;
     kernel.kind = kernel_class_of(row.kernel);
@@ -237,6 +273,7 @@ class NsightComputeReader {
   const std::filesystem::path& path_;
   const ImportOptions& options_;
   CaptureBuilder builder_;
+  Locale locale_;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "common/error.hpp"
-#include "common/foreign_file.hpp"
-#include "common/json_outline.hpp"
+#include "common/formats/foreign_file.hpp"
+#include "common/formats/json_outline.hpp"
 #include "common/text.hpp"
 #include "traces/files/capture_json.hpp"
 #include "traces/files/trace_csv.hpp"

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -120,6 +121,46 @@ TEST_F(Nsight, ComputeInBothForms) {
       file("bad.csv", head + "\"0\",\"k\",\"gpu__time_duration.sum\",\"fortnight\",\"1\"\n");
   expect_error<DataError>([&] { (void)import_capture(bad); }, "'1' 'fortnight'",
                           "--print-units base");
+}
+
+// One file as locales write it: what a cell alone cannot tell ("117.120"), others of its file do.
+TEST_F(Nsight, ComputeKnowsTheLocaleOfTheWholeFile) {
+  struct Row {
+    std::string bytes, ns, percent;
+  };
+  const auto total_ns = [&](const std::vector<Row>& rows) {
+    std::string text =
+        "\"ID\",\"Kernel Name\",\"CC\",\"dram__bytes.sum\",\"gpu__time_duration.sum\","
+        "\"sm__throughput.avg.pct\"\n\"\",\"\",\"\",\"byte\",\"ns\",\"%\"\n";
+    for (const Row& row : rows)
+      text +=
+          "\"0\",\"k\",\"8.0\",\"" + row.bytes + "\",\"" + row.ns + "\",\"" + row.percent + "\"\n";
+    std::int64_t sum = 0;
+    for (const CapturedLaunch& launch : import_capture(file("locale.csv", text)).launches)
+      sum += launch.duration_ns;
+    return sum;
+  };
+  constexpr std::int64_t expected = 117'120 + 9'856 + 896;
+  EXPECT_EQ(
+      total_ns({{"595,520", "117,120", "45.50"}, {"512", "9,856", "12.34"}, {"8", "896", "1"}}),
+      expected);
+  EXPECT_EQ(
+      total_ns({{"595.520", "117.120", "45,50"}, {"512", "9.856", "12,34"}, {"8", "896", "1"}}),
+      expected);
+  for (const char* blank : {" ", "\xc2\xa0", "\xe2\x80\xaf", "\xa0", "'", "\xe2\x80\x99"}) {
+    const std::string b = blank;
+    EXPECT_EQ(total_ns({{"595" + b + "520", "117" + b + "120", "45,50"},
+                        {"5", "9" + b + "856", "1"},
+                        {"8", "896", "1"}}),
+              expected)
+        << blank;
+  }
+  // Whole bytes and ns tell where there are no percents.
+  EXPECT_EQ(total_ns({{"512", "117.120", "1"}, {"512", "9.856", "1"}, {"8", "896", "1"}}),
+            expected);
+  EXPECT_EQ(total_ns({{"1.117.120", "117.120", "1"}, {"8", "10.752", "1"}}), expected);
+  // A duration of 0 is none.
+  EXPECT_EQ(total_ns({{"1", "0", "1"}, {"1", "127,872", "1"}}), expected);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "traces/import/kineto/args.hpp"
 #include "traces/import/kineto/head.hpp"
 #include "traces/import/kineto/order.hpp"
+#include "traces/import/kineto/other_traces.hpp"
 
 namespace rubato::kineto {
 
@@ -88,12 +89,7 @@ class EventReader {
     if (events_.work.empty() && untimed_ > 0)
       throw DataError(fmt::format("{}: none of its {} launches has a time",
                                   printable(path_.string()), untimed_));
-    if (events_.work.empty()) {
-      throw DataError(fmt::format("{}: there is no device work in it", printable(path_.string())),
-                      {.in = {},
-                       .hint = "record with activities=[ProfilerActivity.CPU, "
-                               "ProfilerActivity.CUDA]"});
-    }
+    if (events_.work.empty()) throw no_device_work(path_);
     put_in_order(events_);
     return std::move(events_);
   }

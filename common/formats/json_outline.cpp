@@ -1,4 +1,4 @@
-#include "common/json_outline.hpp"
+#include "common/formats/json_outline.hpp"
 
 #include <array>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "common/foreign_file.hpp"
+#include "common/formats/foreign_file.hpp"
 
 #include <array>
 
