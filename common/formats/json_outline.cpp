@@ -33,7 +33,7 @@ class KeyScanner {
       case '}':
       case ']':
         if (!end_value('\0')) return false;
-        --depth_;
+        if (depth_ > 0) --depth_;
         at_key_ = false;
         return true;
       case ',':

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "common/byte_source.hpp"
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "common/file.hpp"
@@ -47,6 +48,19 @@ TEST(Csv, RefusesBrokenTables) {
       "t.csv:1: unknown column 'tims_s'; did you mean 'time_s'?");
 }
 
+// Spreadsheets of other countries.
+TEST(Csv, NamesOtherSeparators) {
+  expect_error<DataError>([] { (void)CsvTable::parse("a;b\n1,5;2\n", "t.csv"); },
+                          "t.csv:1: the cells are separated by semicolons", "decimal points");
+  expect_error<DataError>([] { (void)CsvTable::parse("a\tb\n1\t2\n", "t.csv"); }, "tabs");
+  EXPECT_EQ(CsvTable::parse("a\n1;5\n", "t.csv").rows(), 1U);
+  const CsvTable table = CsvTable::parse("a,b\n\"1,5\",2\n", "t.csv");
+  ErrorList errors;
+  EXPECT_FALSE(table.number(0, 0, Range::any, errors));
+  expect_error<DataError>([&] { errors.throw_if_any(); },
+                          "t.csv:2: a is '1,5'; expected a number, with a decimal point");
+}
+
 TEST(ErrorList, CountsWhatItDoesNotKeep) {
   ErrorList errors;
   for (int i = 0; i < 25; ++i) errors.add("bad");
@@ -69,6 +83,11 @@ TEST(Csv, ReadsGzip) {
   const std::string text = "name,x\na,1\n";
   const auto path = folder.file("t.csv.gz", gzip(text));
   EXPECT_EQ(CsvTable::read(path).cell(0, 0), "a");
+  // Members one after the other, and the zeros of a tape behind them.
+  write_file(path, gzip(text.substr(0, 5)) + gzip(text.substr(5)) + std::string(100, '\0'));
+  EXPECT_EQ(read_text(path), text);
+  write_file(path, gzip(text) + std::string(100, '\0') + "no gzip");
+  expect_error<DataError>([&] { (void)read_text(path); }, "the gzip data are damaged");
   write_file(path, gzip(text).substr(0, 20));
   expect_error<DataError>([&] { (void)CsvTable::read(path); }, "t.csv.gz: the gzip data end early");
 }

@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "common/error.hpp"
 #include "tests/captures.hpp"
+#include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
 #include "traces/capture_stats.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/builder.hpp"
@@ -35,6 +38,58 @@ TEST(OperatorWork, FollowsFromShapes) {
   EXPECT_EQ(sum.source, WorkSource::guessed);
   EXPECT_FALSE(operator_work(call("aten::mm", {{2, 3}, {4, 5}})).flops);
   EXPECT_EQ(operator_work(call("aten::item", {{}})).source, WorkSource::unknown);
+}
+
+using Formats = FileTest;
+
+TEST_F(Formats, AreToldByStructureNotByWords) {
+  const auto format = [&](const std::string& text) { return capture_format(file("f.json", text)); };
+  const std::string python =
+      R"({"ph": "X", "cat": "python_function", "name": "/envs/chakra/a.py: \"workload_graph\": "})";
+  EXPECT_EQ(format(R"({"traceEvents": [)" + python + "]}"), CaptureFormat::kineto);
+  EXPECT_EQ(format("[" + python + "]"), CaptureFormat::kineto);
+  EXPECT_EQ(format(R"({"deviceProperties": [{"nodes": 1, "fwd_start": 2}], "schema": "x",)" +
+                   std::string(100'000, ' ') + R"("traceEvents": []})"),
+            CaptureFormat::kineto);
+  EXPECT_EQ(format(R"({"nodes": [{"id": 1, "name": "traceEvents"}], "schema": "1.0.1"})"),
+            CaptureFormat::chakra_json);
+  EXPECT_EQ(format(R"({"workload_graph": []})"), CaptureFormat::chakra_json);
+  EXPECT_EQ(format(R"({"iter_1": {"fwd_start": [1]}})"), CaptureFormat::pipeline_passes);
+  EXPECT_EQ(format(R"({"schema": 1, "name": "\"kind\": \"capture\""})"),
+            CaptureFormat::rubato_json);
+  EXPECT_EQ(format(R"({"schema": 2, "kind": "capture"})"), CaptureFormat::rubato_capture);
+  expect_error<DataError>([&] { (void)format(R"({"cache": {"a": 1}, "objective": "time"})"); },
+                          "its members are cache, objective", "expected a PyTorch profiler trace");
+  expect_error<DataError>([&] { (void)format(""); }, "is empty");
+  expect_error<DataError>([&] { (void)format("a\nb\n"); }, "a text that begins with 'a'");
+  expect_error<DataError>([&] { (void)format("Time (%),Total Time (ns)\n1,2\n"); }, "nsys stats");
+}
+
+TEST_F(Formats, TracesOfOtherToolsAreNamed) {
+  const auto refused = [&](const std::string& events, std::string_view what,
+                           std::string_view hint) {
+    const auto path = file("o.json", R"({"traceEvents": [)" + events + "]}");
+    expect_error<DataError>([&] { (void)import_capture(path); }, what, hint);
+  };
+  const std::string process = R"({"ph": "M", "name": "process_name", "args": {"name": ")";
+  refused(process + R"(/device:TPU:0"}})", "JAX or TensorFlow", "nsys profile");
+  refused(R"({"ph": "X", "name": "fusion", "args": {"hlo_module": "jit_f"}})", "JAX or TensorFlow",
+          "nsys profile");
+  refused(process + R"(Browser"}})", "processes are Browser", "torch.profiler");
+  refused(R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm"})", "there is no device work",
+          "ProfilerActivity.CUDA");
+  refused(R"({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 1, "dur": 1,
+    "pid": 1, "tid": 1})",
+          "calls of the GPU's runtime", "CUPTI");
+}
+
+// Whoever gave --partial is not told to give it.
+TEST_F(Formats, PartialIsNoHintToItself) {
+  const auto path = file("p.json", R"({"traceEvents": [{"ph": "X", "cat": "kernel")");
+  expect_error<DataError>([&] { (void)import_capture(path); }, "the file ends",
+                          "--partial takes what comes before");
+  expect_error<DataError>([&] { (void)import_capture(path, {.partial = true}); }, "the file ends",
+                          "--partial finds nothing in it that can be used");
 }
 
 // Launches a b (c d e)x4 f, twice the same kernel in a row.
