@@ -113,8 +113,9 @@ double PipelinePlanner::total_j(const Question& question, const PipelinePlan& pl
 }
 
 // Rounds and splices every candidate, keeps the cheapest.
-std::optional<PipelinePlan> PipelinePlanner::pick_best(
-    const Question& question, std::span<const FrontierPlan> candidates) const {
+std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
+                                                       std::span<const FrontierPlan> candidates,
+                                                       const RunContext& context) const {
   const bool waits = question.after_end == AfterEnd::wait;
   std::vector<double> fastest_s;
   for (const std::uint32_t curve : problem_.curve_of_activity)
@@ -186,8 +187,8 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
   std::vector<FrontierPlan> prices;
   if (!swept) return plans;
   for (std::size_t i = 0; i < questions.size(); ++i) {
-    plans[i] = pick_best(questions[i],
-                         std::span(*swept).subspan(i * candidates.size(), candidates.size()));
+    plans[i] = pick_best(
+        questions[i], std::span(*swept).subspan(i * candidates.size(), candidates.size()), context);
     prices.push_back(std::move((*swept)[i * candidates.size()]));
   }
   if (work_.schedule.passes.size() > options_.dive_up_to) return plans;

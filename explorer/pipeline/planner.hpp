@@ -118,8 +118,9 @@ class PipelinePlanner {
   void dive(const Question& question, const FrontierPlan& prices, double least_j,
             std::optional<PipelinePlan>& best, const RunContext& context) const;
   [[nodiscard]] double total_j(const Question& question, const PipelinePlan& plan) const;
-  [[nodiscard]] std::optional<PipelinePlan> pick_best(
-      const Question& question, std::span<const FrontierPlan> candidates) const;
+  [[nodiscard]] std::optional<PipelinePlan> pick_best(const Question& question,
+                                                      std::span<const FrontierPlan> candidates,
+                                                      const RunContext& context) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer_switching(
       std::span<const Question> questions, std::span<PipelineResult> results,
       const RunContext& context) const;
