@@ -32,9 +32,11 @@ ModelChoice model_choice(const std::string& name_or_file, const GpuSpec& spec, c
   if (name_or_file == measured_model) return {.name = name_or_file, .kind = nullptr, .table = own};
   if (const CellModelKind* kind = cell_model_kind(name_or_file))
     return {.name = name_or_file, .kind = kind, .table = {}};
-  if (std::filesystem::exists(name_or_file))
-    return {
-        .name = name_or_file, .kind = nullptr, .table = load_sweep({.file = name_or_file}, spec)};
+  if (std::filesystem::exists(name_or_file)) {
+    SweepOptions table;
+    table.file = name_or_file;
+    return {.name = name_or_file, .kind = nullptr, .table = load_sweep(table, spec)};
+  }
   throw unknown_model(name_or_file);
 }
 

@@ -42,7 +42,11 @@ ExitStatus run(const SuggestOptions& o, const RunContext& context) {
   const std::vector<std::uint64_t> launches = launch_counts(trace);
   const PlannedKernels planned{best.clock_of_unit, {launches.begin(), launches.end()}};
   std::optional<Sweep> measured;
-  if (!o.measured.empty()) measured = load_sweep({.file = o.measured}, model.spec());
+  if (!o.measured.empty()) {
+    SweepOptions options;
+    options.file = o.measured;
+    measured = load_sweep(options, model.spec());
+  }
   const MeasurementPlan found = suggest_measurements(
       model, trace, grid, planned, measured ? &*measured : nullptr, o.noise_pct / 100.0, o.points);
 
