@@ -175,6 +175,25 @@ ChakraNode read_node(JsonPart& part, ondemand::object& object) {
   return node;
 }
 
+// Whether a node that cannot be read is an annotation of the host ("## load C:\data ##"), seen
+// without parsing it: neither an operator, nor work of the device, nor what tells a pass.
+bool is_annotation_at_a_glance(std::string_view node) {
+  std::string_view name;
+  for (const std::string_view key : {"\"name\":", "\"Name\":"}) {
+    const std::size_t found = node.find(key);
+    if (found == std::string_view::npos) continue;
+    const std::size_t from = node.find('"', found + key.size());
+    if (from == std::string_view::npos) return false;
+    name = node.substr(from + 1);
+    break;
+  }
+  const auto has = [&](std::string_view part) { return node.find(part) != std::string_view::npos; };
+  for (const std::string_view known : {"aten::", "autograd::", "Optimizer.", "\""}) {
+    if (name.empty() || name.starts_with(known)) return false;
+  }
+  return has("\"is_cpu_op\": true") || (!has("is_cpu_op") && !has("\"cat\""));
+}
+
 }  // namespace
 
 void read_chakra_json(const std::filesystem::path& path, const ImportOptions& options,
@@ -199,6 +218,8 @@ void read_chakra_json(const std::filesystem::path& path, const ImportOptions& op
                nodes.push_back(read_node(part, object));
              });
              if (!problem) return;
+             if (is_annotation_at_a_glance(text))
+               return builder.leave_out("annotations that cannot be read");
              if (options.partial) return builder.leave_out("nodes that cannot be read");
              throw DataError(
                  fmt::format("{}: node at byte {}: {}", printable(path.string()), at, *problem),

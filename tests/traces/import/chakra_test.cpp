@@ -145,6 +145,21 @@ TEST_F(Chakra, OperatorsThatAllocateWork) {
   }
 }
 
+TEST_F(Chakra, AnnotationsThatCannotBeReadStopNothing) {
+  const auto nodes = [&](const std::string& name) {
+    return file(
+        "a.json",
+        R"json({"nodes": [{"id": 2, "name": "aten::relu", "ctrl_deps": 3, "inputs": {"values": [],
+      "shapes": [[8]], "types": ["Tensor(float)"]}}, {"id": 3, "name": ")json" +
+            name + R"json(", "ctrl_deps": 1}]})json");
+  };
+  const Capture host = import_capture(nodes("load C:\\data"));
+  EXPECT_EQ(host.launches.size(), 1U);
+  EXPECT_EQ(host.left_out.size(), 2U);
+  expect_error<DataError>([&] { (void)import_capture(nodes("aten::C:\\data")); }, "node at byte",
+                          "--partial leaves it out");
+}
+
 // Work that the trace cannot have is named.
 TEST_F(Chakra, OperatorsOfOtherLibrariesAreCounted) {
   const Capture host = import_capture(file("l.json", R"json({"schema": "1.0.1", "nodes": [
