@@ -51,6 +51,8 @@ TEST_F(Formats, AreToldByStructureNotByWords) {
   EXPECT_EQ(format(R"({"deviceProperties": [{"nodes": 1, "fwd_start": 2}], "schema": "x",)" +
                    std::string(100'000, ' ') + R"("traceEvents": []})"),
             CaptureFormat::kineto);
+  EXPECT_EQ(format(R"({"distributedInfo": {"nodes": 4, "workload_graph": 1}, "traceEvents": []})"),
+            CaptureFormat::kineto);
   EXPECT_EQ(format(R"({"nodes": [{"id": 1, "name": "traceEvents"}], "schema": "1.0.1"})"),
             CaptureFormat::chakra_json);
   EXPECT_EQ(format(R"({"workload_graph": []})"), CaptureFormat::chakra_json);
