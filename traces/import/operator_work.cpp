@@ -311,6 +311,8 @@ KernelClass class_of_operator(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (has("::bmm") || has("baddbmm")) return KernelClass::gemm_batched;
   if (has("mm") && !has("comm")) return KernelClass::gemm;
+  if (has("::conv") && !has("convert")) return KernelClass::gemm;
+  if (has("convolution")) return KernelClass::gemm;  // cudnn_convolution
   if (has("attention")) return KernelClass::attention;
   if (has("softmax")) return KernelClass::softmax;
   if (has("layer_norm") || has("batch_norm") || has("rms_norm")) return KernelClass::layernorm;

@@ -40,6 +40,15 @@ TEST(OperatorWork, FollowsFromShapes) {
   EXPECT_EQ(operator_work(call("aten::item", {{}})).source, WorkSource::unknown);
 }
 
+TEST(OperatorClasses, FollowFromNames) {
+  EXPECT_EQ(class_of_operator("aten::convolution_backward"), KernelClass::gemm);
+  EXPECT_EQ(class_of_operator("aten::cudnn_convolution"), KernelClass::gemm);
+  EXPECT_EQ(class_of_operator("aten::conv2d"), KernelClass::gemm);
+  EXPECT_EQ(class_of_operator("aten::bmm"), KernelClass::gemm_batched);
+  EXPECT_EQ(class_of_operator("aten::cudnn_batch_norm"), KernelClass::layernorm);
+  EXPECT_EQ(class_of_operator("aten::_convert_indices"), KernelClass::elementwise);
+}
+
 using Formats = FileTest;
 
 TEST_F(Formats, AreToldByStructureNotByWords) {
