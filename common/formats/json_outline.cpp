@@ -53,6 +53,9 @@ class KeyScanner {
     }
   }
 
+  /// At the end of the text, which may be cut off in a value.
+  void finish() { (void)end_value('\0'); }
+
   [[nodiscard]] bool is_closed() const { return depth_ == 0 && !in_string_; }
 
  private:
@@ -114,6 +117,7 @@ bool scan_json_keys(ByteSource& source, const std::function<bool(const JsonKey& 
       if (!scanner.take(chunk[i])) return true;
     }
   }
+  scanner.finish();
   return scanner.is_closed();
 }
 

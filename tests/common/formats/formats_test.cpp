@@ -70,8 +70,9 @@ TEST_F(JsonOutline, ShowsKeysNearTheRoot) {
   EXPECT_EQ(keys(R"([{"a": 1}, [{"b": 2}], {"c": {"d": 3}}])"), (Keys{"2a=1", "2c={"}));
   EXPECT_EQ(keys(R"({"stop": [1, 2)", &whole), (Keys{"1stop=["}));
   EXPECT_TRUE(whole);
-  EXPECT_EQ(keys(R"({"a": "cut off)", &whole), Keys{});
+  EXPECT_EQ(keys(R"({"a": "cut off)", &whole), (Keys{R"(1a="cut off)"}));
   EXPECT_FALSE(whole);
+  EXPECT_EQ(keys(R"({"a": 1)"), (Keys{"1a=1"}));
   EXPECT_EQ(keys("}}]]{\"a\":1}"), (Keys{"1a=1"}));
 }
 
