@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
       try {
         check_log(rubato::parse_power_log(bytes, "input", options));
         read = true;
+        break;
       } catch (const rubato::UsageError&) {
       }
     }
