@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "common/error.hpp"
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 
 namespace rubato {
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/error.hpp"
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 
 namespace rubato {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/numbers.hpp"
-#include "common/repeated_sum.hpp"
 #include "models/table/fill.hpp"
+#include "sim/repeated_sum.hpp"
 
 namespace rubato {
 

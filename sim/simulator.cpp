@@ -6,7 +6,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "common/repeated_sum.hpp"
+#include "sim/repeated_sum.hpp"
 #include "traces/graph/ordered_graph.hpp"
 
 namespace rubato {

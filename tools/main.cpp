@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 #include "tools/options/files.hpp"
 #include "tools/program.hpp"
 #include "tools/terminal/standard_error.hpp"

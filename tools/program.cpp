@@ -16,7 +16,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"

@@ -13,7 +13,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 #include "explorer/results/merge.hpp"
 #include "explorer/results/merge_references.hpp"
 #include "explorer/results/merge_tables.hpp"

@@ -8,7 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/terminal/standard_error.hpp"

@@ -15,8 +15,8 @@
 
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
-#include "common/interruption.hpp"
 #include "common/numbers.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/graph/parallel_plan.hpp"
 #include "models/network/cluster.hpp"

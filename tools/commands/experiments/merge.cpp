@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 #include "explorer/results/merge.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/experiments/shards.hpp"
 #include "explorer/experiments/sweep.hpp"

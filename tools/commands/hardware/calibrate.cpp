@@ -11,8 +11,8 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
-#include "common/interruption.hpp"
 #include "common/numbers.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/confidence/campaigns.hpp"
 #include "models/calibration/paper_fit.hpp"

@@ -9,8 +9,8 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
-#include "common/interruption.hpp"
 #include "common/numbers.hpp"
+#include "common/process/interruption.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "sim/timeline/pipeline.hpp"

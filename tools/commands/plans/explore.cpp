@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/file.hpp"
-#include "common/interruption.hpp"
 #include "common/json.hpp"
 #include "common/numbers.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/results/store.hpp"

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
-#include "common/interruption.hpp"
 #include "common/numbers.hpp"
+#include "common/process/interruption.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "explorer/limited_exploration.hpp"

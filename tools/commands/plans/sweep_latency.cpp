@@ -9,8 +9,8 @@
 
 #include "common/algorithms/parallel.hpp"
 #include "common/file.hpp"
-#include "common/interruption.hpp"
 #include "common/numbers.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/command_line.hpp"

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "common/file.hpp"
-#include "common/interruption.hpp"
 #include "common/numbers.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/given_plan.hpp"
 #include "explorer/transfer.hpp"

@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "common/interruption.hpp"
 #include "common/numbers.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/captured_transfer.hpp"
 #include "explorer/results/plan_choice.hpp"

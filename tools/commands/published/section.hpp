@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 #include "common/run_context.hpp"
 #include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"

@@ -1,4 +1,4 @@
-#include "common/interruption.hpp"
+#include "common/process/interruption.hpp"
 
 #include <array>
 #include <cerrno>
