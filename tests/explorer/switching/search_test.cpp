@@ -329,6 +329,7 @@ RC_GTEST_PROP(LabelSearch, FindsTheBestPlanBelowAnEnergy, ()) {
   RC_ASSERT(cost->time_s <= budget_s);
   RC_ASSERT(std::abs(cost->energy_j - best) < 1e-9 * best);
   RC_ASSERT(search_labels(priced, first, {budget_s, best, 1'000'000}).runs.empty());
+  RC_ASSERT(!search_labels(priced, first, {budget_s, above_j, 0}).complete);  // told to give up
 }
 
 RC_GTEST_PROP(Switching, PlansOfRunsKeepEveryClock, ()) {

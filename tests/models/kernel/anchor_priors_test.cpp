@@ -146,5 +146,27 @@ TEST(AnchorPriors, ClassesThatWereNotFittedAreTakenLikeTheirNearest) {
     EXPECT_NEAR(guess_of(kind), 1.0, 1e-9);  // in balance
 }
 
+// A tenth of the peak, and nothing said of bytes: the class decides, not the FLOPs alone.
+TEST(AnchorPriors, FlopsWithoutBytesLeaveTheSplitToTheClass) {
+  Kernel product = launch_of(KernelClass::gemm);
+  product.flops = 0.1 * 1e5 * 1e9 * launch_time_s;
+  EXPECT_NEAR(core_over_dram_time(captured(product).coefficients), guess_of(KernelClass::gemm),
+              1e-9);
+}
+
+// What the class was fitted to draw per byte, not what is assumed of traffic.
+TEST(AnchorPriors, AFittedClassDrawsWhatItWasFittedTo) {
+  GpuSpec gpu = round_gpu();
+  gpu.classes = {{.kind = KernelClass::gelu,
+                  .cycles_per_unit = 1e-3,
+                  .dram_factor = 1.0,
+                  .core_nj_per_unit = 0.5,
+                  .fixed_s = 1e-6}};
+  Kernel stream = launch_of(KernelClass::gelu);
+  stream.dram_bytes = 0.5 * 100e9 * launch_time_s;
+  const CapturePoint at{gpu.default_clock, launch_time_s, 1e4};
+  EXPECT_NEAR(anchored(gpu, stream, at).coefficients.core_j, 0.5e-9 * *stream.dram_bytes, 1e-9);
+}
+
 }  // namespace
 }  // namespace rubato

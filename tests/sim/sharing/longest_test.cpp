@@ -97,5 +97,20 @@ RC_GTEST_PROP(LongestTimes, OfOneKernelAStreamIsWhatTheyTakeTogether, ()) {
     RC_ASSERT(std::abs(longest_s[s][0] / tried_s[s][0] - 1.0) <= 1e-9);
 }
 
+// Two that need all SMs all the time take twice as long together, at the lowest clock too.
+TEST(LongestTimes, OfTwoThatWantAllSmsIsTwiceThatOfOne) {
+  ManyStreams many;
+  for (std::size_t s = 0; s < 2; ++s) {
+    many.kernels.push_back(
+        {.core_cycles = 1e6, .dram_bytes = 1.0, .fixed_s = 1e-12, .core_j = 0.2});
+    many.demands.push_back({.share = 1.0, .held = 0.0});
+    many.streams.push_back({static_cast<std::uint32_t>(s)});
+  }
+  SharedGpu gpu(many.spec, many.kernels, many.demands, many.spec.default_clock, 1.0);
+  const double alone_s = 1e6 / (many.spec.core.min_mhz * 1e6);
+  for (const auto& of_stream : gpu.longest_s(many.streams))
+    EXPECT_NEAR(of_stream[0] / (2.0 * alone_s), 1.0, 1e-6);
+}
+
 }  // namespace
 }  // namespace rubato

@@ -132,5 +132,25 @@ TEST(GraphTimeline, CountersOfEachGpuAddUpToItsEnergy) {
   EXPECT_EQ(drawn.of(1, "C")[0]["args"]["W"], 123.0);
 }
 
+// Without clocks there is one counter, the power of all GPUs together: over time, all the energy.
+TEST(GraphTimeline, WithoutAGridThePowerOfAllGpusIsOneCounter) {
+  const Drawn drawn;
+  std::string text;
+  write_graph_timeline([&](std::string_view piece) { text += piece; }, drawn.graph,
+                       small_graph_spec(), {{"planned", &drawn.run}});
+  std::vector<std::pair<double, double>> power;  // us, W
+  for (const Json& event : Json::parse(text)["traceEvents"]) {
+    if (event["pid"] != 2 || event["ph"] != "C") continue;
+    EXPECT_EQ(event["name"], "power_w");
+    power.emplace_back(event["ts"], event["args"].begin()->get<double>());
+  }
+  ASSERT_GT(power.size(), 2U);
+  double energy_j = 0.0;
+  for (std::size_t i = 0; i + 1 < power.size(); ++i)
+    energy_j += 1e-6 * (power[i + 1].first - power[i].first) * power[i].second;
+  EXPECT_NEAR(energy_j / (drawn.run.gpus[0].energy_j + drawn.run.gpus[1].energy_j), 1.0, 1e-9);
+  EXPECT_EQ(power.back(), (std::pair(1e6 * drawn.run.span_s, 0.0)));
+}
+
 }  // namespace
 }  // namespace rubato
