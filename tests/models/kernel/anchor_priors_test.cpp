@@ -154,6 +154,19 @@ TEST(AnchorPriors, FlopsWithoutBytesLeaveTheSplitToTheClass) {
               1e-9);
 }
 
+// Caches and refresh leave 15 % of counted bytes open, to both sides.
+TEST(AnchorPriors, CountedBytesAreOpenByFifteenPercent) {
+  Kernel counted = launch_of(KernelClass::elementwise);
+  counted.dram_bytes = 0.3 * 100e9 * launch_time_s;
+  counted.work_source = WorkSource::measured;
+  const auto bytes_at = [&](double lean) {
+    return captured(counted, lean).coefficients.dram_bytes / *counted.dram_bytes;
+  };
+  EXPECT_NEAR(bytes_at(0.0), 1.15, 1e-3);
+  EXPECT_NEAR(bytes_at(0.5), 1.0, 1e-3);
+  EXPECT_NEAR(bytes_at(1.0), 0.85, 1e-3);
+}
+
 // What the class was fitted to draw per byte, not what is assumed of traffic.
 TEST(AnchorPriors, AFittedClassDrawsWhatItWasFittedTo) {
   GpuSpec gpu = round_gpu();

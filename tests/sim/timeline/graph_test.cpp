@@ -139,7 +139,8 @@ TEST(GraphTimeline, WithoutAGridThePowerOfAllGpusIsOneCounter) {
   write_graph_timeline([&](std::string_view piece) { text += piece; }, drawn.graph,
                        small_graph_spec(), {{"planned", &drawn.run}});
   std::vector<std::pair<double, double>> power;  // us, W
-  for (const Json& event : Json::parse(text)["traceEvents"]) {
+  const Json drawing = Json::parse(text);
+  for (const Json& event : drawing["traceEvents"]) {
     if (event["pid"] != 2 || event["ph"] != "C") continue;
     EXPECT_EQ(event["name"], "power_w");
     power.emplace_back(event["ts"], event["args"].begin()->get<double>());
