@@ -117,6 +117,8 @@ TEST_F(ReaderEdges, GroupsOfThreeDigitsAreThousands) {
   EXPECT_EQ(bytes("123,456"), 123456.0);
   EXPECT_EQ(bytes("1234,567"), 1234.567);  // no group of four
   EXPECT_EQ(bytes("12,34"), 12.34);
+  EXPECT_EQ(bytes("1234,56"), 1234.56);
+  EXPECT_EQ(bytes(",567"), 0.567);  // no digits before it
   EXPECT_EQ(bytes("1.234,5"), 1234.5);
   EXPECT_EQ(bytes("1,234.5"), 1234.5);
 }
