@@ -284,6 +284,25 @@ RC_GTEST_PROP(Switching, NewClocksOfRunsAreTheBest, ()) {
   RC_ASSERT(cost->energy_j <= best_j + 1e-9);
 }
 
+// The second run would be cheapest at a clock at which it is over too soon for the next change.
+TEST(Switching, NewClocksOfRunsLeaveEachRunLongEnough) {
+  SmallCase small;
+  small.trace.kernels.resize(2);
+  small.trace.segments = {{.name = "all", .repeat = 1, .launches = {KernelId{0}, KernelId{1}}}};
+  small.clocks = {{MemStateId{0}, 1.0}, {MemStateId{0}, 2.0}};
+  small.table = ProfileTable(2, 2, {10.0, 10.0, 4.0, 1.0}, {10.0, 20.0, 10.0, 1.0});
+  small.idle_power_w = {1.0, 1.0};
+  small.switching = {
+      .core = {.stall_s = 0.0, .energy_j = 0.0, .lead_s = 0.0}, .mem = {}, .dwell_s = 2.0};
+  const SwitchingProblem problem = small.problem(100.0);
+  const LaunchSequence sequence(problem);
+  const std::vector<ClockRun> found =
+      with_new_clocks(sequence, std::vector<ClockRun>{{1, 1}, {0, 1}}, 100.0, {});
+  const auto cost = iteration_cost(sequence, found);
+  ASSERT_TRUE(cost.has_value());
+  EXPECT_EQ(cost->energy_j, 20.0);
+}
+
 RC_GTEST_PROP(Switching, SolutionMatchesBruteForce, ()) {
   const SmallCase small = arbitrary_case();
   const double budget_s = 0.5 * *rc::gen::inRange(1, 120);
