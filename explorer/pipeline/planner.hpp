@@ -13,7 +13,7 @@
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"
-#include "explorer/pipeline/steady/steady_plans.hpp"
+#include "explorer/pipeline/steady_plans.hpp"
 #include "explorer/solver.hpp"
 #include "sim/pipeline_run.hpp"
 

@@ -36,7 +36,7 @@ std::optional<GpuSpec> spec_of_run(const ResultStore& store, std::int64_t graph_
       {graph_run});
   if (!kept.rows.empty())
     return parse_gpu_spec(value_as<std::string>(kept.rows.front()[0]),
-                          value_as<std::string>(kept.rows.front()[1]), SpecLaws::not_asked);
+                          value_as<std::string>(kept.rows.front()[1]));
   const auto gpu = run["gpu"].get<std::string>(), command = run["command"].get<std::string>();
   const std::vector<std::string> shipped = shipped_gpu_specs();
   if (std::ranges::find(shipped, gpu) == shipped.end() || !command.starts_with("rubato explore ") ||

@@ -130,8 +130,7 @@ GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
       "SELECT i.text, i.name FROM runs r JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
       "r.run_id = ?",
       {run}));
-  return parse_gpu_spec(value_as<std::string>(row[0]), value_as<std::string>(row[1]),
-                        SpecLaws::not_asked);
+  return parse_gpu_spec(value_as<std::string>(row[0]), value_as<std::string>(row[1]));
 }
 
 // The command line that plans like a run, made from its stored options; the page adds granularity

@@ -261,7 +261,7 @@ RunFacts facts_of_trace(const ResultStore& store, std::int64_t id) {
                      {"command", text(row[0])}},
           .gpu = text(row[2]),
           .power_limit_w = real(row[3]),
-          .spec = parse_gpu_spec(text(row[5]), text(row[2]), SpecLaws::not_asked),
+          .spec = parse_gpu_spec(text(row[5]), text(row[2])),
           .trace = parse_trace_json(text(row[4]), text(row[1]))};
 }
 

@@ -207,14 +207,9 @@ struct GpuSpec {
   std::vector<std::vector<double>> ensemble;
 };
 
-/// Whether a spec must keep what holds for every GPU: more core or memory clock never takes a
-/// kernel more time, and power rises with the core clock.
-enum class SpecLaws { kept, not_asked };
-
-/// Reads and checks a spec. @param laws  not_asked: of a spec that an earlier version stored
+/// Reads and checks a spec, also against what holds for every GPU (spec_laws.hpp).
 /// @throws DataError naming the first wrong or missing entry
-[[nodiscard]] GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages,
-                                     SpecLaws laws = SpecLaws::kept);
+[[nodiscard]] GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages);
 
 /// JSON text, each entry of a section on a line of its own. parse_gpu_spec reads it back to the
 /// same values.

@@ -31,7 +31,7 @@ constexpr double held_sigma = 1e-3;
 /// Natural logarithms of their values, shape [parameters].
 [[nodiscard]] Eigen::VectorXd read_parameters(const GpuSpec& spec);
 
-/// Sets them, so that the spec keeps the laws (SpecLaws): clocks in effect and bandwidths that
+/// Sets them, so that the spec keeps the laws (spec_laws.hpp): clocks in effect and bandwidths that
 /// would be out of order come down to the next ones, and boost ceilings are not below the lowest
 /// clock.
 /// @param logarithms  shape [parameters]

@@ -1,4 +1,4 @@
-#include "explorer/pipeline/steady/steady_plans.hpp"
+#include "explorer/pipeline/steady_plans.hpp"
 
 #include <algorithm>
 #include <cmath>
