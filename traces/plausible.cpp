@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,27 +32,32 @@ bool within(const Bounds& bounds, double value) {
   return value >= bounds.low && value <= bounds.high;
 }
 
-// " (355.6 W if power_w is in mW)" for the unit of one of the columns that brings the value nearest
-// to the middle of what is believed.
+// " (355.6 W if power_w is in mW; 88 W if ...)": units of the columns that bring the value into the
+// bounds, those that tables are in first, then those nearest to the middle of what is believed.
 std::string unit_hint(double value, std::string_view unit, const Bounds& bounds,
                       std::span<const ReadColumn> columns) {
+  constexpr std::array rare{"min", "h", "nJ", "kWh"};
+  constexpr std::size_t most = 3;
   const double middle = std::log(bounds.low) / 2.0 + std::log(bounds.high) / 2.0;
-  double nearest = 0.0;
-  std::string hint;
+  std::vector<std::tuple<bool, double, std::string>> hints;
   for (const ReadColumn& column : columns) {
     for (const MeasuredUnit& other : units) {
       if (other.quantity != column.quantity) continue;
       const double factor = other.scale / column.scale;
       const double meant = column.divides ? value / factor : value * factor;
-      const double distance = std::abs(std::log(meant) - middle);
-      if (!within(bounds, meant) || (!hint.empty() && distance >= nearest)) continue;
-      nearest = distance;
-      hint = fmt::format(
-          " ({:.6g} {} if {} is in {}{})", meant, unit, column.name, other.name,
-          column.option.empty() ? "" : fmt::format(": {}{}", column.option, other.name));
+      if (!within(bounds, meant)) continue;
+      hints.emplace_back(
+          std::ranges::find(rare, other.name) != rare.end(), std::abs(std::log(meant) - middle),
+          fmt::format(
+              "{:.6g} {} if {} is in {}{}", meant, unit, column.name, other.name,
+              column.option.empty() ? "" : fmt::format(": {}{}", column.option, other.name)));
     }
   }
-  return hint;
+  std::ranges::sort(hints);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(hints.size(), most); ++i)
+    text += fmt::format("{}{}", i == 0 ? " (" : "; ", std::get<std::string>(hints[i]));
+  return text.empty() ? text : text + ")";
 }
 
 double ratio(double a, double b) { return a > 0.0 && b > 0.0 ? std::max(a / b, b / a) : 1.0; }

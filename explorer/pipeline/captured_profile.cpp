@@ -222,13 +222,16 @@ class ProfileMaker {
     return Estimate{*watts, std::max(*watts - reach_w, least_frac * *watts), *watts + reach_w};
   }
 
+  // Ranks wait in a reduction for the last of them. What they wait is no part of it.
+  [[nodiscard]] static bool holds_waiting(PassKind kind) {
+    return kind == PassKind::all_reduce || kind == PassKind::embedding_all_reduce;
+  }
+
   // The rank whose time is taken for the stage.
   [[nodiscard]] static const PassSample& deciding(const std::vector<PassSample>& samples) {
     const auto median_s = [](const PassSample& sample) { return quantile(sample.times_s, 0.5); };
     const auto [fastest, slowest] = std::ranges::minmax_element(samples, {}, median_s);
-    const PassKind kind = samples.front().passes.front()->kind;
-    return kind == PassKind::all_reduce || kind == PassKind::embedding_all_reduce ? *fastest
-                                                                                  : *slowest;
+    return holds_waiting(samples.front().passes.front()->kind) ? *fastest : *slowest;
   }
 
   void set_options(const std::vector<PassSample>& samples, CapturedPassType& type) const {
@@ -246,6 +249,9 @@ class ProfileMaker {
       means.push_back(models_[sample.rank].mean_pass(
           sample.passes, profile_.pipeline.ranks[sample.rank].main_stream));
     const auto at = static_cast<std::size_t>(&of - samples.data());
+    const bool alone = holds_waiting(of.passes.front()->kind);
+    const std::span counted = std::span(samples).subspan(alone ? at : 0, alone ? 1 : means.size());
+    const std::span counted_means = std::span(means).subspan(alone ? at : 0, counted.size());
     type.kernel_frac = 1.0 - means[at].gap_s / means[at].time_s;
     type.guessed_frac = models_[of.rank].guessed_frac(means[at]);
     for (const ClockPair& clock : clocks_) {
@@ -253,7 +259,7 @@ class ProfileMaker {
       option.core_mhz = effective_core_mhz(input_.gpu->spec, clock);
       option.captured = clock == input_.gpu->captured_clock;
       option.time_s = time_at(of.rank, means[at], captured_s, clock);
-      option.energy_j = energy_at(samples, means, captured_s, clock);
+      option.energy_j = energy_at(counted, counted_means, captured_s, clock);
       type.options.push_back(option);
     }
   }
@@ -268,10 +274,10 @@ class ProfileMaker {
     return {captured_s.value * f.value, captured_s.low * f.low, captured_s.high * f.high};
   }
 
-  // Mean energy over the ranks of a stage. Each rank's pass is as long as its median. At the
+  // Mean energy over ranks of a stage. Each rank's pass is as long as its median. At the
   // captured clock its power is the measured one, if there is one.
-  [[nodiscard]] Estimate energy_at(const std::vector<PassSample>& samples,
-                                   const std::vector<MeanPass>& means, const Estimate& captured_s,
+  [[nodiscard]] Estimate energy_at(std::span<const PassSample> samples,
+                                   std::span<const MeanPass> means, const Estimate& captured_s,
                                    const ClockPair& clock) const {
     Estimate mean;
     for (std::size_t r = 0; r < samples.size(); ++r) {

@@ -35,7 +35,7 @@ Numbers arbitrary_numbers() {
   for (int k = 0; k < kernels; ++k) {
     std::vector<int> ms, watts;
     for (std::size_t c = 0; c < core_mhz.size(); ++c) {
-      ms.push_back(*rc::gen::inRange(1, 40));
+      ms.push_back(*rc::gen::inRange(5, 40));
       watts.push_back(*rc::gen::inRange(80, 400));
     }
     numbers.ms.push_back(ms);

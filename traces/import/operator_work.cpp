@@ -181,7 +181,8 @@ OperatorWork work_of(const OperatorCall& call) {
   // Forward: queries x keys, weights x values. Backward: five products, the gradient comes first.
   const double products = name.find("backward") == std::string_view::npos ? 2.0 : 5.0;
   constexpr std::size_t heads_first = 2, length_first = 1;  // [b, h, s, d], [b, s, h, d]
-  if (name.starts_with("aten::_scaled_dot_product")) return attention(call, products, heads_first);
+  if (name.starts_with("aten::_scaled_dot_product") || name.starts_with("aten::_cudnn_attention"))
+    return attention(call, products, heads_first);
   if (name.starts_with("aten::_flash_attention") || name.starts_with("aten::_efficient_attention"))
     return attention(call, products, length_first);
   return streaming(call);

@@ -135,7 +135,7 @@ TEST(AutomaticPlans, ALatencyRaisesTheBound) {
     switching.core.lead_s = lead_s;
     switching.core.energy_j = 1e-9;
     GraphPlanner planner(model, grid, {}, switching);
-    const auto found = planner.plan(std::vector<GraphQuestion>{{GraphGrain::automatic, 0.02}});
+    const auto found = planner.plan(std::vector<GraphQuestion>{{GraphGrain::automatic, 0.1}});
     EXPECT_TRUE(found[0].found());
     EXPECT_LE(found[0].lower_bound_j, found[0].run.total_energy_j * (1.0 + rounding));
     return found[0].lower_bound_j;

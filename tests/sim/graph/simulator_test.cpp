@@ -123,7 +123,9 @@ TEST(GraphSimulator, TheMainStreamLeads) {
                    {{made.made.host({{GraphBuilder::origin, 1e-4}})}});
   const ExecutionGraph graph = std::move(made.made).build();
   ASSERT_EQ(main_streams(graph), (std::vector<std::uint32_t>{0}));
-  const GraphModel model(graph, small_graph_spec(), made.fast);
+  GpuSpec spec = small_graph_spec();
+  spec.power_limit.limit_w *= 2.0;  // clocks are those asked for
+  const GraphModel model(graph, spec, made.fast);
   GraphPlan plan = uniform_plan(graph, made.at_fast);
   for (std::size_t i = 0; i < graph.size(); ++i) {
     if (graph.activities()[i].stream == 1U) plan.clock_of_activity[i] = made.at_slow;

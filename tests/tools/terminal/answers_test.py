@@ -98,7 +98,7 @@ class Answers(ProgramCase):
             self.run_program("explore", *capture, "--granularity", "kernel", "--slack", "1", "--db", "r.db")
             run = json.loads(self.run_program("query", "--db", "r.db", "--json", f"SELECT * FROM graph_runs WHERE graph_run_id = {number}").stdout)[0]
             plan = json.loads(self.run_program("query", "--db", "r.db", "--json", f"SELECT * FROM v_graph_plans WHERE graph_run_id = {number}").stdout)[0]
-            rows = json.loads(self.run_program("impact", "run.toml", "--db", "r.db", "--json").stdout)["impact"]
+            rows = json.loads(self.run_program("impact", "run.toml", "--db", "r.db", "--plan", f"graph:{number}", "--json").stdout)["impact"]
             # 300e9 tokens on 64 GPUs, of which two share a replica's 1e6 tokens.
             iterations = 300e9 / (1e6 * 32)
             self.assertAlmostEqual(rows[0]["default"] / (iterations * run["default_s"] / steps / 3600), 1, places=9)

@@ -205,8 +205,8 @@ class Manners(ProgramCase):
         self.assertEqual(self.on_terminal(*question, columns=40, NO_COLOR="1", COLUMNS="400"), piped)
 
     def test_lines_below_tables_are_wrapped_and_changes_outlast_joules(self):
-        for gpu, columns in (("rtx-3080-ti", 100), ("a100-sxm4-80gb", 100)):
-            shown = self.on_terminal("explore", "--gpu", gpu, columns=columns, NO_COLOR="1")
+        for gpu, slack, columns in (("rtx-3080-ti", "0", 100), ("a100-sxm4-80gb", "2", 100)):
+            shown = self.on_terminal("explore", "--gpu", gpu, "--slack", slack, columns=columns, NO_COLOR="1")
             table = shown[shown.rindex("\ngranularity"):]
             self.assertLessEqual(max(map(len, table.splitlines())), columns, table)
             if "left out" in table:

@@ -173,6 +173,17 @@ TEST(RealCaptures, HaveTheCountsOfTheirDescription) {
   }
 }
 
+// The same step twice, as an execution trace and by the profiler. cuDNN's attention is four kernels
+// forward and four backward, each inside two operators that have the same shapes.
+TEST(RealCaptures, OperatorsOfAnExecutionTraceAreThoseOfItsKernels) {
+  const auto launches = [](const char* file, KernelClass kind) {
+    const CaptureStats stats = capture_stats(import_capture(captured(file)));
+    return stats.by_class[static_cast<std::size_t>(kind)].launches;
+  };
+  for (const KernelClass kind : {KernelClass::attention, KernelClass::gemm, KernelClass::gelu})
+    EXPECT_EQ(launches("h100/et.json.gz", kind), launches("h100/et_kineto.json.gz", kind));
+}
+
 TEST(RealCaptures, StepsPassesAndProducts) {
   const Capture resnet = import_capture(captured("traces/kineto_a100_ddp2_resnet.json.gz"));
   const CaptureStats stats = capture_stats(resnet);

@@ -98,7 +98,7 @@ class EvenArrivals : public testing::Test {
 };
 
 TEST_F(EvenArrivals, RanksHardlyWait) {
-  constexpr double slack_frac = 0.2;
+  constexpr double slack_frac = 0.1;
   const std::vector<Replay> all = replays(slack_frac);
   const Replay& begun = all.front();
   const double deadline_s = begun.span_s * (1.0 + slack_frac);
