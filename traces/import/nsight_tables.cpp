@@ -110,7 +110,7 @@ class TableReader {
     if (export_.has_table("TARGET_INFO_GPU")) {
       SqlStatement gpu(export_.connection(), "SELECT id, name FROM TARGET_INFO_GPU");
       while (gpu.next()) {
-        NamedDevice& one = tables_.gpus.emplace_back(std::nullopt, text(gpu, 1));
+        NamedDevice& one = tables_.gpus.emplace_back(NamedDevice{std::nullopt, text(gpu, 1)});
         const auto id = optional_integer(gpu, 0);
         if (id && *id >= 0 && *id <= most_devices) one.id = static_cast<std::uint32_t>(*id);
       }

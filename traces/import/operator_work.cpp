@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <unordered_set>
+#include <string>
 
 namespace rubato {
 
@@ -215,97 +215,27 @@ bool is_two_products(const OperatorCall& call) {
   return call.values.size() <= mask || call.values[mask].find("[False") == std::string::npos;
 }
 
+// Operators that give other views of what there is, allocate, or tell about a tensor.
+constexpr std::string_view idle_operators =
+    " "
+    "result_type size is_same_size view _unsafe_view reshape _reshape_alias view_as "
+    "reshape_as t transpose permute expand expand_as broadcast_to as_strided "
+    "as_strided_ detach detach_ slice select unsqueeze squeeze unsqueeze_ squeeze_ "
+    "t_ transpose_ split split_with_sizes narrow empty empty_like empty_strided "
+    "new_empty new_empty_strided resize_ _resize_output_ is_nonzero item "
+    "_local_scalar_dense alias unbind chunk tensor_split lift lift_fresh set_ "
+    "flatten unflatten movedim moveaxis swapaxes swapdims numpy_T mT mH adjoint "
+    "diagonal unfold real imag view_as_real view_as_complex conj _conj resolve_conj "
+    "resolve_neg to contiguous type_as record_stream is_pinned requires_grad_ "
+    "retain_grad output_nr _version data stride dim numel is_floating_point "
+    "is_complex can_cast _nested_tensor_size _has_compatible_shallow_copy_type "
+    "_debug_has_internal_overlap dropout feature_dropout ";
+
 bool moves_nothing(std::string_view name) {
-  static const std::unordered_set<std::string_view> idle{"result_type",
-                                                         "size",
-                                                         "is_same_size",
-                                                         "view",
-                                                         "_unsafe_view",
-                                                         "reshape",
-                                                         "_reshape_alias",
-                                                         "view_as",
-                                                         "reshape_as",
-                                                         "t",
-                                                         "transpose",
-                                                         "permute",
-                                                         "expand",
-                                                         "expand_as",
-                                                         "broadcast_to",
-                                                         "as_strided",
-                                                         "as_strided_",
-                                                         "detach",
-                                                         "detach_",
-                                                         "slice",
-                                                         "select",
-                                                         "unsqueeze",
-                                                         "squeeze",
-                                                         "unsqueeze_",
-                                                         "squeeze_",
-                                                         "t_",
-                                                         "transpose_",
-                                                         "split",
-                                                         "split_with_sizes",
-                                                         "narrow",
-                                                         "empty",
-                                                         "empty_like",
-                                                         "empty_strided",
-                                                         "new_empty",
-                                                         "new_empty_strided",
-                                                         "resize_",
-                                                         "_resize_output_",
-                                                         "is_nonzero",
-                                                         "item",
-                                                         "_local_scalar_dense",
-                                                         "alias",
-                                                         "unbind",
-                                                         "chunk",
-                                                         "tensor_split",
-                                                         "lift",
-                                                         "lift_fresh",
-                                                         "set_",
-                                                         "flatten",
-                                                         "unflatten",
-                                                         "movedim",
-                                                         "moveaxis",
-                                                         "swapaxes",
-                                                         "swapdims",
-                                                         "numpy_T",
-                                                         "mT",
-                                                         "mH",
-                                                         "adjoint",
-                                                         "diagonal",
-                                                         "unfold",
-                                                         "real",
-                                                         "imag",
-                                                         "view_as_real",
-                                                         "view_as_complex",
-                                                         "conj",
-                                                         "_conj",
-                                                         "resolve_conj",
-                                                         "resolve_neg",
-                                                         "to",
-                                                         "contiguous",
-                                                         "type_as",
-                                                         "record_stream",
-                                                         "is_pinned",
-                                                         "requires_grad_",
-                                                         "retain_grad",
-                                                         "output_nr",
-                                                         "_version",
-                                                         "data",
-                                                         "stride",
-                                                         "dim",
-                                                         "numel",
-                                                         "is_floating_point",
-                                                         "is_complex",
-                                                         "can_cast",
-                                                         "_nested_tensor_size",
-                                                         "_has_compatible_shallow_copy_type",
-                                                         "_debug_has_internal_overlap",
-                                                         "dropout",
-                                                         "feature_dropout"};
   constexpr std::string_view library = "aten::";
-  return name.starts_with(library) && idle.contains(name.substr(library.size()));
+  if (!name.starts_with(library)) return false;
+  const std::string word = fmt::format(" {} ", name.substr(library.size()));
+  return idle_operators.find(word) != std::string_view::npos;
 }
 
 KernelClass class_of_operator(std::string_view name) {

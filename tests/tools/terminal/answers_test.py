@@ -108,7 +108,8 @@ class Answers(ProgramCase):
             self.assertAlmostEqual(rows[1]["change_low_pct"], plan["energy_change_low_pct"] + dearer, places=9)
             self.assertAlmostEqual(rows[0]["change_high_pct"], plan["time_change_high_pct"] + plan["counted_time_change_pct"] - plan["time_change_pct"], places=9)
             said = " ".join(self.run_program("impact", "run.toml", "--db", "r.db", "--plan", f"graph:{number}").stdout.split())
-            self.assertIn(f"plan graph:{number} per kernel (relaxed_waste, slack 1 %), changes of clock counted The training run takes ", said)
+            late = "" if plan["counted_in_time"] else ", late"
+            self.assertIn(f"plan graph:{number} per kernel (relaxed_waste, slack 1 %), changes of clock counted{late} The training run takes ", said)
             self.assertIn(f"What was captured is taken as {steps} iteration", said)
         told = self.run_program("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db", status=3).stderr
         self.assertIn("captured run 2 does not say what it trains; expected tokens_per_iteration and gpus_per_replica", told)

@@ -24,7 +24,8 @@ void read_devices(const dom::element& list, Events& events) {
   dom::array devices;
   if (list.get(devices) != simdjson::SUCCESS) return;
   for (const dom::element device : devices) {
-    NamedDevice& one = events.devices.emplace_back(std::nullopt, text_at(device, "name"));
+    NamedDevice& one =
+        events.devices.emplace_back(NamedDevice{std::nullopt, text_at(device, "name")});
     std::int64_t id = -1;
     if (device.at_key("id").get(id) == simdjson::SUCCESS && id >= 0 && id <= most_devices)
       one.id = static_cast<std::uint32_t>(id);

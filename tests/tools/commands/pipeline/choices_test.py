@@ -42,7 +42,7 @@ def check_step_end(folder):
 
 
 def with_limits(folder):
-    """Writes both.csv (limits besides the clocks of p.csv), limits.csv (in their place) and twice.csv (a choice given twice)."""
+    """Writes both.csv (limits besides the clocks of p.csv), limits.csv (in their place) copy.csv (a row twice) and twice.csv (a choice with two energies)."""
     _, *rows = (folder / "p.csv").read_text().splitlines()
     kept, tops = [], {}
     for row in rows:
@@ -55,7 +55,7 @@ def with_limits(folder):
               for watts, slower, cheaper in ((300, 1.05, 0.75), (200, 1.3, 0.6))]
     columns = "stage,instruction,frequency,power_limit,time,energy"
     for name, chosen in (("both.csv", [*kept, *limits]), ("limits.csv", [*(row for row in kept if ",1400,400," in row), *limits]),
-                         ("twice.csv", [*kept, kept[0]])):
+                         ("copy.csv", [*kept, kept[0]]), ("twice.csv", [*kept, kept[0] + "1"])):
         (folder / name).write_text("\n".join([columns, *chosen]) + "\n")
 
 
@@ -86,6 +86,7 @@ def check_power_limits(folder):
     check(f"those offered and those of every pass: {offered}", offered == {200, 300, 400} and all(a == b for a, b, _ in chosen))
     check("as the plan has them", {limit for _, limit, _ in chosen} == {row["power_limit_w"] for row in json.loads(
         rubato(folder, *common, "--profile", "limits.csv", "--per-pass")[1])["passes"]})
+    check("a copied row counts once", rubato(folder, *common, "--profile", "copy.csv")[1] == rubato(folder, *common, "--profile", "p.csv")[1])
     expect(folder, [*common, "--profile", "twice.csv"], 3, "stage 0, forward at 1400 MHz and 400 W is given twice")
     expect(folder, [*common, "--profile", "p.csv", "--power-limits", "200"], 2, "--optimizer and --power-limits need --model")
 
@@ -93,8 +94,8 @@ def check_power_limits(folder):
 def check_modelled_limits(folder):
     """Limits of a model's stages: what is drawn is at most the limit chosen, and no interval is claimed."""
     model = ["plan", "--model", "gpt3-xl", "--stages", "2", "--microbatches", "4", "--json", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse"]
-    free = json.loads(rubato(folder, *model)[1])["plans"]
-    code, out, err = rubato(folder, *model, "--power-limits", "200,300,300,400", "--per-pass", "--plan-file", "modelled.json")
+    free = json.loads(rubato(folder, *model, "--slack", "5")[1])["plans"]
+    code, out, err = rubato(folder, *model, "--slack", "5", "--power-limits", "200,300,300,400", "--per-pass", "--plan-file", "modelled.json")
     check(f"modelled limits work: {err}", code == 0)
     tables = json.loads(out)
     plan, passes = tables["plans"][1], tables["passes"]
@@ -105,7 +106,7 @@ def check_modelled_limits(folder):
     check("others have the GPU's own to set back", {p["power_limit_w"] for s in stages for p in s["passes"]} <= {200, 300, 400})
     twice = rubato(folder, *model, "--power-limits", "300,300,200")[1]
     check("a limit given twice is one", twice == rubato(folder, *model, "--power-limits", "200,300")[1])
-    own = rubato(folder, *model, "--power-limits", "400")[1]
+    own = rubato(folder, *model, "--slack", "5", "--power-limits", "400")[1]
     check("the GPU's own limit is no other choice", json.loads(own)["plans"] == free)
     limited = [*model[1:], "--power-limits", "300"]
     limited.remove("--json")

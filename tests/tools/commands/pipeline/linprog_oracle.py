@@ -112,7 +112,7 @@ def main():
                 difference = energy_j / highs_j - 1
                 worst, points = max(worst, abs(difference)), points + 1
                 assert abs(difference) < TOLERANCE, (number, time_s, energy_j, highs_j)
-            for time_scale, energy_scale in ((1, 1e-6), (1, 1e6), (1000, 1)):
+            for time_scale, energy_scale in ((1e-3, 1e-3), (1000, 1000), (1, 0.5)):  # powers stay those of a GPU
                 other = frontier(case.write(folder, time_scale, energy_scale))
                 assert other.shape == ours.shape, (number, time_scale, energy_scale)
                 assert np.allclose(other / [time_scale, energy_scale, energy_scale], ours, rtol=1e-9, atol=0)
