@@ -8,9 +8,11 @@
 namespace rubato {
 
 std::string now_utc() {
-  return fmt::format(
-      "{:%Y-%m-%dT%H:%M:%SZ}",
-      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+  const auto now = std::chrono::system_clock::now();
+  const auto ms = std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch()).count();
+  constexpr std::int64_t ms_per_s = 1000;
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(now)), ms % ms_per_s);
 }
 
 std::string host_name() {

@@ -5,8 +5,8 @@
 
 namespace rubato {
 
-/// ISO 8601 in UTC, to the second. Only a label: nothing is decided by it, so a clock that jumps
-/// does no harm.
+/// ISO 8601 in UTC, to the millisecond. The latest of runs of different kinds is told by it, and
+/// nothing else.
 [[nodiscard]] std::string now_utc();
 
 /// "unknown" if the system does not say.

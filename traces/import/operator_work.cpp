@@ -4,6 +4,8 @@
 #include <charconv>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace rubato {
 
 namespace {

@@ -111,7 +111,7 @@ class Answers(ProgramCase):
             late = "" if plan["counted_in_time"] else ", late"
             self.assertIn(f"plan graph:{number} per kernel (relaxed_waste, slack 1 %), changes of clock counted{late} The training run takes ", said)
             self.assertIn(f"What was captured is taken as {steps} iteration", said)
-        told = self.run_program("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db", status=3).stderr
+        told = self.run_program("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db", "--plan", "graph:2", status=3).stderr
         self.assertIn("captured run 2 does not say what it trains; expected tokens_per_iteration and gpus_per_replica", told)
         told = self.run_program("impact", "run.toml", "--db", "r.db", "--plan", "1", status=2).stderr
         self.assertIn("there is no plan 1 with clocks", told)
