@@ -188,13 +188,10 @@ class RowReader {
     for (const auto& [column, label] : s.identity) {
       if (!is_missing_cell(cells[column])) gpu.emplace_back(label, cells[column]);
     }
+    std::vector<std::size_t> columns = s.powers;
+    for (const auto& [column, index] : s.side_by_side) columns.push_back(column);
     std::vector<double> powers;
-    for (const std::size_t column : s.powers) {
-      const auto power = power_of(s, cells, column);
-      if (!power) return unlikely_power(s, cells[column], column);
-      powers.push_back(*power);
-    }
-    for (const auto& [column, index] : s.side_by_side) {
+    for (const std::size_t column : columns) {
       const auto power = power_of(s, cells, column);
       if (!power) return unlikely_power(s, cells[column], column);
       powers.push_back(*power);
@@ -203,14 +200,10 @@ class RowReader {
       std::string cell(s.time ? cells[*s.time] : date);
       if (s.date) cell = fmt::format("{} {}", cells[*s.date], cell);
       if (cell.empty() && !line.complete) return cut_off(line);
-      const bool unnamed = s.time && s.header[*s.time].name.empty();
-      const auto time = log_time(cell, s.time ? s.header[*s.time].unit : "");
-      if (!time || (unnamed && cell.find(':') == std::string::npos)) {
+      if (!set_time(s, cell, row)) {
         return fmt::format("the time is '{}'; expected a date or seconds since 1970",
                            printable(cell.substr(0, 60)));
       }
-      row.sample.time_s = time->time_s;
-      row.base = time->base;
     } else {
       row.base = TimeBase::relative;
       out_.untimed = true;
@@ -231,11 +224,21 @@ class RowReader {
     return std::nullopt;
   }
 
+  // False if the cell holds no time.
+  static bool set_time(const PowerColumns& s, const std::string& cell, PowerRow& row) {
+    const bool unnamed = s.time && s.header[*s.time].name.empty();
+    const auto time = log_time(cell, s.time ? s.header[*s.time].unit : "");
+    if (!time || (unnamed && cell.find(':') == std::string::npos)) return false;
+    row.sample.time_s = time->time_s;
+    row.base = time->base;
+    return true;
+  }
+
   void add(PowerRow row, LoggedGpu gpu) {
     const auto [place, fresh] = gpu_ids_.try_emplace(std::move(gpu), out_.gpus.size());
     if (fresh) out_.gpus.push_back(place->first);
     row.gpu = place->second;
-    out_.rows.push_back(std::move(row));
+    out_.rows.push_back(row);
   }
 
   std::optional<std::string> cut_off(const Line& line) {

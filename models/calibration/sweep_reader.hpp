@@ -39,7 +39,7 @@ class SweepReader {
   [[nodiscard]] std::optional<SweepSource> find_any(
       std::initializer_list<const char*> names) const {
     for (const char* name : names) {
-      if (const auto found = find(name)) return found;
+      if (auto found = find(name)) return found;
     }
     return std::nullopt;
   }

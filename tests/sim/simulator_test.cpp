@@ -91,11 +91,11 @@ TEST(Simulator, CountsRepeatsInsteadOfListingThem) {
   two_clocks.clock_of_site[2] = *grid.find("5001/1470");
   EXPECT_EQ(simulate(trace, model, grid, two_clocks).total.clock_switches, 4'800'000'000U);
   // What must go through them one by one says so at once.
+  const auto replay = [&trace = trace, &model = model, &grid = grid, &two_clocks] {
+    (void)simulate(trace, model, grid, two_clocks, {.core = {.stall_s = 1e-3}, .mem = {}});
+  };
   expect_error<DataError>(
-      [&] {
-        (void)simulate(trace, model, grid, two_clocks, {.core = {.stall_s = 1e-3}, .mem = {}});
-      },
-      "89700000000 launches in one iteration; at most 5000000 can be replayed one by one",
+      replay, "89700000000 launches in one iteration; at most 5000000 can be replayed one by one",
       "rubato explore --granularity iteration");
 }
 

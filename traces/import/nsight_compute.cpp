@@ -60,7 +60,7 @@ char decimal_separator_of(std::string_view text, bool whole) {
   if (text.front() == '-' || text.front() == '+') text.remove_prefix(1);
   const std::vector<std::string_view> groups = split(text, separator);
   constexpr std::size_t group = 3;
-  const bool grouped = groups.front().size() >= 1 && groups.front().size() <= group &&
+  const bool grouped = !groups.front().empty() && groups.front().size() <= group &&
                        groups.front() != "0" &&
                        std::all_of(groups.begin() + 1, groups.end(),
                                    [](std::string_view digits) { return digits.size() == group; });
