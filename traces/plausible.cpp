@@ -33,7 +33,7 @@ bool within(const Bounds& bounds, double value) {
 }
 
 // " (355.6 W if power_w is in mW; 88 W if ...)": units of the columns that bring the value into the
-// bounds, those that tables are in first, then those nearest to the middle of what is believed.
+// bounds, the nearest to the middle of what is believed first. Rare ones if there is no other.
 std::string unit_hint(double value, std::string_view unit, const Bounds& bounds,
                       std::span<const ReadColumn> columns) {
   constexpr std::array rare{"min", "h", "nJ", "kWh"};
@@ -54,6 +54,8 @@ std::string unit_hint(double value, std::string_view unit, const Bounds& bounds,
     }
   }
   std::ranges::sort(hints);
+  if (!hints.empty() && !std::get<bool>(hints.front()))
+    std::erase_if(hints, [](const auto& hint) { return std::get<bool>(hint); });
   std::string text;
   for (std::size_t i = 0; i < std::min(hints.size(), most); ++i)
     text += fmt::format("{}{}", i == 0 ? " (" : "; ", std::get<std::string>(hints[i]));

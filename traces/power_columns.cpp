@@ -177,11 +177,7 @@ bool has_column(const std::vector<LogField>& header, std::string_view name) {
 std::vector<std::string_view> log_cells(std::string_view line, char separator) {
   std::vector<std::string_view> cells;
   for (const std::string_view cell : split(line, separator)) {
-    if (separator != ' ') {
-      cells.push_back(without_blanks(cell));
-    } else if (!without_blanks(cell).empty()) {
-      cells.push_back(without_blanks(cell));
-    }
+    if (separator != ' ' || !without_blanks(cell).empty()) cells.push_back(without_blanks(cell));
   }
   return cells;
 }

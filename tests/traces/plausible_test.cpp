@@ -72,7 +72,7 @@ TEST(OddTimes, ClocksExplainWhatTheyCan) {
   const std::string text =
       odd_time_text(odd[0], settings, {.name = "time", .quantity = Quantity::time}, "t.csv:3");
   EXPECT_NE(text.find("in t.csv:3; expected"), std::string::npos) << text;
-  EXPECT_NE(text.find("s if time is in ms)"), std::string::npos) << text;
+  EXPECT_NE(text.find("s if time is in ms;"), std::string::npos) << text;
   EXPECT_TRUE(odd_times(std::vector<TimedSetting>{settings[4]}).empty());
   EXPECT_TRUE(odd_times({}).empty());
 }

@@ -50,21 +50,19 @@ std::optional<CaptureFormat> json_format(const std::filesystem::path& path,
     const bool number = !key.value.empty() && key.value.front() >= '0' && key.value.front() <= '9';
     constexpr std::size_t most_shown = 8;
     if (key.depth == 1 && members.size() < most_shown) members.emplace_back(key.text);
-    if (key.depth == 1 && is("traceEvents")) {
+    const bool in_list = key.depth == 2 && members.empty();  // a bare list of events or nodes
+    if ((key.depth == 1 && is("traceEvents")) || (in_list && is("ph"))) {
       format = CaptureFormat::kineto;
     } else if (key.depth == 1 && is("schema") && number) {
       ours = true;  // Chakra's schema is text
     } else if (key.depth == 1 && ours && is("kind")) {
       format = key.value.starts_with("\"capture\"") ? CaptureFormat::rubato_capture
                                                     : CaptureFormat::rubato_json;
-    } else if (key.depth == 1 && !ours && (is("workload_graph") || is("nodes"))) {
+    } else if ((key.depth == 1 && !ours && (is("workload_graph") || is("nodes"))) ||
+               (in_list && (is("ctrl_deps") || is("data_deps")))) {
       format = CaptureFormat::chakra_json;
     } else if (key.depth == 2 && is("fwd_start")) {
       format = CaptureFormat::pipeline_passes;
-    } else if (key.depth == 2 && members.empty() && is("ph")) {
-      format = CaptureFormat::kineto;  // a bare list of events
-    } else if (key.depth == 2 && members.empty() && (is("ctrl_deps") || is("data_deps"))) {
-      format = CaptureFormat::chakra_json;
     }
     return !format;
   };

@@ -124,7 +124,7 @@ TEST(GraphSimulator, TheMainStreamLeads) {
   const ExecutionGraph graph = std::move(made.made).build();
   ASSERT_EQ(main_streams(graph), (std::vector<std::uint32_t>{0}));
   GpuSpec spec = small_graph_spec();
-  spec.power_limit.limit_w *= 2.0;  // clocks are those asked for
+  spec.power_limit.limit_w = spec.power_limit.max_w = 1000.0;  // clocks are those asked for
   const GraphModel model(graph, spec, made.fast);
   GraphPlan plan = uniform_plan(graph, made.at_fast);
   for (std::size_t i = 0; i < graph.size(); ++i) {
