@@ -56,10 +56,24 @@ ErrorReach error_reach(const GpuModel& model, const ClockGrid& grid, KernelId ke
              : error_reach(model.spec(), at(grid.default_clock()), at(clock));
 }
 
-TimeBand time_band(const ClockInEffect& usual, const ClockInEffect& chosen) {
-  if (usual.mem != chosen.mem) return {};
+TimeBand time_band(const GpuSpec& spec, const ClockInEffect& usual, const ClockInEffect& chosen) {
+  constexpr double at_limit = 1e-9;  // relative
   const double ratio = usual.asked_mhz / chosen.asked_mhz;
-  return {std::min(ratio, 1.0), std::max(ratio, 1.0)};
+  const double low = std::min(ratio, 1.0);
+  if (usual.mem == chosen.mem) return {low, std::max(ratio, 1.0)};
+  const bool slower_memory =
+      spec.mem_states[index(chosen.mem)].mem_mhz <= spec.mem_states[index(usual.mem)].mem_mhz;
+  // Power that a lower memory clock saves raises a core clock that a limit had lowered.
+  const bool limited = usual.core_mhz < (1.0 - at_limit) * usual.asked_mhz;
+  return {.low = slower_memory && !limited ? low : 0.0};
+}
+
+TimeBand time_band(const GpuSpec& spec, const ClockInEffect& usual, double usual_limit_w,
+                   const ClockInEffect& chosen, double chosen_limit_w) {
+  TimeBand band = time_band(spec, usual, chosen);
+  if (chosen_limit_w > usual_limit_w) band.low = 0.0;
+  if (chosen_limit_w < usual_limit_w) band.high = std::numeric_limits<double>::infinity();
+  return band;
 }
 
 std::vector<KernelClockChange> changes_of_kernels(const Trace& trace, const GpuModel& model,
@@ -90,7 +104,7 @@ std::vector<KernelClockChange> changes_of_kernels(const Trace& trace, const GpuM
       const ErrorReach own = error_reach(model.spec(), usual, chosen);
       most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
     }
-    const TimeBand own = time_band(usual, chosen);
+    const TimeBand own = time_band(model.spec(), usual, chosen);
     const double share = count / of_kernel[index(kernel)];
     band = {band.low + share * own.low, band.high + share * own.high};
   }

@@ -92,20 +92,21 @@ GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& 
           {frac * time.high_pct, frac * found.energy.high_pct}};
 }
 
-// What scaling moved beyond the bands comes back: no run is faster than all its launches are, and
-// the longest path is as slow as its launches can be.
+// What scaling moved beyond the bands comes back: no run is faster or slower than all its launches
+// are, and the longest path is as slow as its launches can be.
 Interval GraphPlanIntervals::cut_time(const Interval& time, const Parts& parts,
                                       const GraphRun& run) const {
-  double fastest = 1.0, most_s = run.span_s;
+  double fastest = 1.0, slowest = 1.0, most_s = run.span_s;
   for (const auto& [at, part] : parts) {
     const auto& [kernel, clock] = at;
     const double usual = model_.evaluate(kernel, grid_[grid_.default_clock()]).time_s /
                          model_.evaluate(kernel, grid_[clock]).time_s;
     fastest = std::min(fastest, part.band.low);
+    slowest = std::max(slowest, part.band.high);
     if (part.path_s > 0.0) most_s += part.path_s * (part.band.high * usual - 1.0);
   }
   return cut(time, {100.0 * (fastest - 1.0), change_pct(run.span_s, base_.time_s),
-                    change_pct(most_s, base_.time_s)});
+                    std::min(change_pct(most_s, base_.time_s), 100.0 * (slowest - 1.0))});
 }
 
 GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
@@ -134,7 +135,7 @@ void GraphPlanIntervals::set_errors(Part& part, KernelId kernel, ClockId clock) 
   };
   const ClockInEffect usual = at(grid_.default_clock()), chosen = at(clock);
   if (clock != grid_.default_clock()) part.reach = error_reach(model_.spec(), usual, chosen);
-  part.band = time_band(usual, chosen);
+  part.band = time_band(model_.spec(), usual, chosen);
 }
 
 // Time and energy of a launch in a draw, each over that in the model.

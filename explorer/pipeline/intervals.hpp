@@ -35,7 +35,8 @@ class PipelineIntervals {
                     const PipelineWork& work, const SwitchModel& switching);
 
   /// 5th, 50th and 95th percentile of each change. The median is the value to expect. The interval
-  /// is widened as far as the estimate without errors.
+  /// is widened as far as the estimate without errors. Times against the default clocks stay within
+  /// what clocks can change, see TimeBand.
   /// @throws what simulate() throws
   [[nodiscard]] SavingInterval of(const PipelinePlan& plan,
                                   const PipelineIntervalQuestion& question = {}) const;
@@ -82,6 +83,11 @@ class PipelineIntervals {
   /// @param logarithms  of the errors drawn, shape [kernels of the step]
   [[nodiscard]] static Cost with_errors(const std::vector<PassCost>& costs, const UsedOption& used,
                                         std::span<const Cost> logarithms);
+
+  [[nodiscard]] double time_at(double TimeBand::*end, std::span<const UsedOption> used,
+                               std::span<const Cost> nominal, const PipelineRun& defaults,
+                               const PipelinePlan& plan,
+                               const PipelineIntervalQuestion& question) const;
 
   const std::vector<KernelClocks>& clocks_;
   const PipelineWork& work_;

@@ -1,8 +1,10 @@
 #include "explorer/graph/plan_interval.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -149,6 +151,30 @@ TEST_F(IntervalOfAChain, CampaignsWidenAndNeverNarrow) {
   EXPECT_GT(scaled.high.time_frac, 1.8 * drawn.high.time_frac);
   EXPECT_LT(scaled.high.time_frac, 2.2 * drawn.high.time_frac);
   EXPECT_LT(scaled.low.time_frac, 1.8 * drawn.low.time_frac);
+}
+
+// However large errors and scales are, and whatever runs at once: a lower clock takes between no
+// time and the ratio of the clocks more, a higher one as much less.
+TEST_F(IntervalOfAChain, TimesStayWithinWhatClocksCanChange) {
+  GpuSpec spec = spec_with_errors({0.3, 0.1}, {0.3, 0.1});
+  write_scales({{}, {3.0, 1.0}}, 0, spec);
+  const MemStateId mem = spec.default_clock.mem;
+  constexpr KernelCoefficients all_core{.core_cycles = 1e7, .core_j = 1.0},
+      all_dram{.dram_bytes = 1e10, .core_j = 1.0};
+  for (const auto& [from_mhz, to_mhz] :
+       {std::pair{1410.0, 900.0}, {1410.0, 1350.0}, {900.0, 1410.0}}) {
+    spec.default_clock = {mem, from_mhz};
+    const double end = from_mhz / to_mhz - 1.0, least = std::min(end, 0.0),
+                 most = std::max(end, 0.0);
+    for (const KernelCoefficients& kernel : {all_core, balanced, all_dram}) {
+      const auto [found, estimate] = at(spec, {mem, to_mhz}, kernel);
+      EXPECT_GE(found.low.time_frac, least - 1e-9) << from_mhz << ' ' << to_mhz;
+      EXPECT_LE(found.high.time_frac, most + 1e-9) << from_mhz << ' ' << to_mhz;
+      EXPECT_LE(found.low.time_frac, estimate.time_frac);
+      EXPECT_GE(found.high.time_frac, estimate.time_frac);
+      EXPECT_GT(found.high.time_frac - found.low.time_frac, 0.5 * (most - least));
+    }
+  }
 }
 
 TEST_F(IntervalOfAChain, ErrorsOfItsOwnAverageOut) {

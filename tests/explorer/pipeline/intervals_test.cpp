@@ -99,6 +99,24 @@ TEST(PipelineIntervals, OfPowerLimitsAreThoseOfTheStepUnderThem) {
   EXPECT_LT(found.energy.high_pct, change + 15.0);
 }
 
+// However large errors and scales are, a lower core clock takes between no time and the ratio of
+// the clocks more, with all stages at it; a lower power limit takes no less time.
+TEST(PipelineIntervals, TimesStayWithinWhatClocksCanChange) {
+  ModelledPipeline four(4, 6, {.shared = {0.3, 0.1}, .own = {0.3, 0.1}}, true);
+  write_scales({{}, {3.0, 1.0}}, 0, four.input.spec);
+  four.input.power_limits_w = {250.0};
+  four.model = model_profile(four.input);
+  four.work = pipeline_work(
+      make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 4, .microbatches = 6}),
+      four.model.profile, four.input.blocked_power_w);
+  const Interval lower = four.of(four.uniform("auto/1470")).time;
+  const double usual_mhz = effective_core_mhz(four.input.spec, four.input.spec.default_clock);
+  EXPECT_GE(lower.low_pct, -1e-9);
+  EXPECT_LE(lower.high_pct, 100.0 * (usual_mhz / 1470.0 - 1.0) + 1e-9);
+  EXPECT_GT(width(lower), 10.0);
+  EXPECT_GE(four.of(four.uniform("auto/auto, 250 W")).time.low_pct, -1e-9);
+}
+
 TEST(PipelineIntervals, AreTheChangeWhereNothingIsUncertain) {
   ModelledPipeline four(4, 6, {});
   four.switching.core = {.stall_s = 0.01, .energy_j = 1.0};
