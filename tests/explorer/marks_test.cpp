@@ -165,6 +165,28 @@ TEST(Marks, ChangesOfClockAreCounted) {
             std::string::npos);
 }
 
+// A plan chosen as if changes were free has no plan's status once those counted make it late.
+TEST(Marks, PlansLateWithTheirChangesKeepNoBudget) {
+  constexpr double slack_frac = 0.05;
+  std::size_t late = 0, in_time = 0;
+  for (const double stall_s : {0.0, 1e-7, 2e-3}) {
+    SwitchModel switching;
+    switching.core = switching.mem.emplace() = {.stall_s = stall_s, .energy_j = 0.0, .lead_s = 0.0};
+    const Exploration found =
+        explored("a100-sxm4-80gb", {}, LeastWaste{.slack_frac = slack_frac}, switching);
+    for (const PlanResult& plan : found.plans) {
+      ASSERT_TRUE(plan.found());
+      const bool is_late =
+          plan.sim.total.time_s > (1.0 + slack_frac) * found.baseline.total.time_s * (1.0 + 1e-9);
+      EXPECT_EQ(plan.status == SolveStatus::infeasible, is_late) << stall_s;
+      EXPECT_EQ(find(plan.marks, MarkKind::slack_missed) != nullptr, is_late) << stall_s;
+      ++(is_late ? late : in_time);
+    }
+  }
+  EXPECT_GT(late, 0U);
+  EXPECT_GT(in_time, 2U);
+}
+
 TEST(Marks, OfChangesAgainstWhatWasAsked) {
   const Goal goal = LeastWaste{.slack_frac = 0.10};
   const auto totals = [](double time_s, double energy_j, std::uint64_t switches) {

@@ -307,7 +307,9 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
     tell("stored as run {} in {}\n",
          store->add(input, found, {context.command_line, options_json(o, input)}), o.db);
   }
-  const bool none = std::ranges::none_of(found.plans, &PlanResult::found);
+  const bool none = std::ranges::none_of(found.plans, [](const PlanResult& plan) {
+    return plan.found() && plan.status != SolveStatus::infeasible;  // late with its changes
+  });
   return none ? ExitStatus::no_plan : ExitStatus::done;
 }
 
