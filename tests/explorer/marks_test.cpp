@@ -179,7 +179,6 @@ TEST(Marks, PlansLateWithTheirChangesKeepNoBudget) {
       const bool is_late =
           plan.sim.total.time_s > (1.0 + slack_frac) * found.baseline.total.time_s * (1.0 + 1e-9);
       EXPECT_EQ(plan.status == SolveStatus::infeasible, is_late) << stall_s;
-      EXPECT_EQ(find(plan.marks, MarkKind::slack_missed) != nullptr, is_late) << stall_s;
       ++(is_late ? late : in_time);
     }
   }
