@@ -103,6 +103,7 @@ RC_GTEST_PROP(MeasuredExploration, IsTheBestOfAllChoicesOfMeasuredCells, ()) {
   const Exploration found = plans_on(table_of(csv_of(numbers)), slack_frac);
   RC_ASSERT(std::abs(found.plans.at(0).sim.total.energy_j / best_j - 1.0) < 1e-9);
   RC_ASSERT(found.coefficient_sources.at(0) == CoefficientSource::measured);
+  RC_ASSERT(found.work_dropped == std::vector<bool>(numbers.ms.size(), false));
 }
 
 constexpr const char* two_kernels =

@@ -126,5 +126,32 @@ TEST(LinearRelaxation, OfRowsAllAlike) {
     expect_same_bound({rows, 4, cost, weight, budget});
 }
 
+// Where all save the same per weight, a row whose item does not fit leaves room for those behind
+// it.
+TEST(LinearRelaxation, GreedyTakesAllThatStillFits) {
+  constexpr std::size_t rows = 6;
+  std::vector<double> cost{10.0, 0.0}, weight{1.0, 11.0};
+  for (std::size_t row = 1; row < rows; ++row) {
+    cost.insert(cost.end(), {1.0, 0.0});
+    weight.insert(weight.end(), {1.0, 2.0});
+  }
+  const LinearSolution found = solve_linear({rows, 2, cost, weight, 11.0});
+  EXPECT_EQ(found.base, std::vector<std::size_t>(rows, 0));
+  EXPECT_EQ(found.greedy, (std::vector<std::size_t>{0, 1, 1, 1, 1, 1}));
+}
+
+// Items above their row's hull fill the room that its steps leave: here for two of three rows.
+TEST(LinearRelaxation, GreedyFillsItsRoomWithItemsAboveTheHull) {
+  constexpr std::size_t rows = 3;
+  std::vector<double> cost, weight;
+  for (std::size_t row = 0; row < rows; ++row) {
+    cost.insert(cost.end(), {10.0, 9.0, 0.0});
+    weight.insert(weight.end(), {5.0, 7.0, 15.0});
+  }
+  const LinearSolution found = solve_linear({rows, 3, cost, weight, 19.0});
+  EXPECT_EQ(found.base, std::vector<std::size_t>(rows, 0));
+  EXPECT_EQ(found.greedy, (std::vector<std::size_t>{1, 1, 0}));
+}
+
 }  // namespace
 }  // namespace rubato

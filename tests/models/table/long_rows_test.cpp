@@ -56,6 +56,31 @@ TEST(FillCells, LongRowsAreCellsOneByOne) {
   EXPECT_LT(power_w(1000.0), 210.0);
 }
 
+// Of each launch the last clock but one alone is over the limit: it lies in what is left of a row
+// after whole vectors, with any number of lanes.
+TEST(FillCells, TheLastCellsOfARowAreLookedAtToo) {
+  const GpuSpec gpu = slower_at_high_clocks();
+  const std::vector<KernelCoefficients> kernels(2, three_kernels[2]);
+  for (std::size_t count = 3; count < 20; ++count) {
+    std::vector<ClockPair> clocks;
+    for (std::size_t i = 2; i < count; ++i)
+      clocks.push_back({MemStateId{0}, 100.0 + static_cast<double>(i)});
+    clocks.push_back({MemStateId{0}, 500.0});
+    clocks.push_back({MemStateId{0}, 1000.0});
+    for (const TableCells& loops : table_cells()) {
+      std::vector<double> time_s(2 * count), energy_j(time_s);
+      EXPECT_TRUE(
+          fill_cells({gpu, kernels, 210.0}, {clocks}, time_s.data(), energy_j.data(), loops));
+      for (std::size_t at = 0; at < 2 * count; ++at) {
+        const OperatingPoint one = operating_point(gpu, kernels[0], clocks[at % count], 210.0);
+        EXPECT_EQ(one.power_limited, at % count == count - 2);
+        EXPECT_EQ(time_s[at], one.time_s) << loops.name << ' ' << count << ' ' << at;
+        EXPECT_EQ(energy_j[at], one.energy_j) << loops.name << ' ' << count << ' ' << at;
+      }
+    }
+  }
+}
+
 // One launch among thousands that has no time is told, whichever thread meets it.
 TEST(FillCells, SayWhetherAllAreSound) {
   const GpuSpec gpu = round_gpu();

@@ -71,6 +71,46 @@ RC_GTEST_PROP(GraphSwitching, FollowsAnotherRun, ()) {
   RC_ASSERT(std::abs(run.total_energy_j - slow.energy_j) <= rounding * slow.energy_j);
 }
 
+// GPU 0 waits in one collective for the other GPU, which comes late, and copies in another one
+// while changes stall it: the copy takes longer by the stalls, whichever of both was posted first.
+TEST(GraphSwitching, AStallStopsTheTransferOfACollectiveBesideOneThatWaits) {
+  for (const bool waiting_first : {true, false}) {
+    SmallGraph made(2, 3);
+    made.launch(0, "a", KernelClass::gemm, 2e-4);
+    made.launch(0, "b", KernelClass::gemm, 2e-4);
+    const DraftId late = made.launch(3, "late", KernelClass::gemm, 3e-3);
+    if (waiting_first) made.collective({1, 4}, {{}, {{late}}}, 1e-5);
+    made.collective({2, 5}, 1e-3);
+    if (!waiting_first) made.collective({1, 4}, {{}, {{late}}}, 1e-5);
+    const ExecutionGraph graph = std::move(made).build();
+    const ClockGrid grid = two_clocks();
+    const GraphModel model(graph, small_graph_spec(), grid[ClockId{0}]);
+    GraphPlan plan = uniform_plan(graph, ClockId{0});
+    plan.only_main_streams_ask = true;
+    SwitchModel switching;
+    switching.core.stall_s = 1e-4;
+    const auto copied_s = [&](const GraphRun& run) {
+      for (std::size_t i = 0; i < graph.size(); ++i) {
+        if (graph.activities()[i].kind == ActivityKind::transfer && run.start_s[i] < 1e-3)
+          return run.end_s[i] - run.start_s[i];
+      }
+      return 0.0;
+    };
+    GraphSimulator simulator(model, grid);
+    const double alone_s = copied_s(simulator.run(plan, {.switching = switching}));
+    for (std::size_t i = 0; i < graph.size(); ++i) {
+      const Activity& activity = graph.activities()[i];
+      if (activity.kind == ActivityKind::launch &&
+          graph.kernels()[index(activity.kernel)].name == "b")
+        plan.clock_of_activity[i] = ClockId{1};
+    }
+    // The clock changes back at the begin of the run (steady state) and again before b.
+    const GraphRun stalled = simulator.run(plan, {.switching = switching});
+    EXPECT_NEAR(stalled.gpus[0].stalled_s, 2e-4, 1e-9) << waiting_first;
+    EXPECT_NEAR(copied_s(stalled) - alone_s, 2e-4, 1e-9) << waiting_first;
+  }
+}
+
 // Whatever launches asked for, asked for by time: the same run.
 RC_GTEST_PROP(GraphSwitching, ClocksByTimeGiveTheSameRunAsLaunchesThatAsk, ()) {
   const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
