@@ -22,9 +22,9 @@ struct CollectiveSharing {
 
   double sm_gbs = 6.85;  ///< traffic one SM carries with a block of reference_threads, GB/s
   double threads_exponent = 0.854;  ///< that traffic grows with the block's threads to this power
-  double core_share = 0.711;        ///< share of the copying time that follows the core clock
-  double load_slowdown = 0.463;     ///< share by which a collective takes longer beside full load
-  double dram_weight = 1.25;        ///< factor on a collective's DRAM use as others feel it, >= 0
+  double core_share = 0.680;        ///< share of the copying time that follows the core clock
+  double load_slowdown = 0.477;     ///< share by which a collective takes longer beside full load
+  double dram_weight = 1.44;        ///< factor on a collective's DRAM use as others feel it, >= 0
   double sm_w = 0.43;               ///< power of a held SM at the voltage floor, W
 
   /// Worst relative errors of predicted blocks with SM counts that were held out of the fit.

@@ -24,12 +24,12 @@ switch_latency_us = [1000, 22000]
 def captured_page(page, folder):
     run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--granularity", "iteration,kernel", "--db", folder / "c.db")
     sound(page, report(folder, "c.db", "captured.html"))
-    assert text(page, "#answer b") == "memory 1593 MHz, core 1005 MHz"
-    assert text(page, "#set-line code").startswith("sudo nvidia-smi -lgc 1005,1005 ")
+    assert text(page, "#answer b") == "memory 1593 MHz, core 1110 MHz"
+    assert text(page, "#set-line code").startswith("sudo nvidia-smi -lgc 1110,1110 ")
     for expected, selector in ((1, ".bound"), (2, ".plan"), (40, "#kernels .row")):
         assert count(page, selector) == expected, (selector, count(page, selector))
     # The slider's single clock is the plan's.
-    assert "memory 1593 MHz, core 1005 MHz" in text(page, "#slider-answer"), text(page, "#slider-answer")
+    assert "memory 1593 MHz, core 1110 MHz" in text(page, "#slider-answer"), text(page, "#slider-answer")
     # The bound that is said holds for every plan of the run that is within that time.
     bound = percents(text(page, "#slider-answer"))[2]
     plans = json.loads(run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--json"))["plans"]
