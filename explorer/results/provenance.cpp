@@ -1,6 +1,7 @@
 #include "explorer/results/provenance.hpp"
 
 #include <chrono>
+#include <cstdint>
 
 #include <fmt/chrono.h>
 #include <unistd.h>

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/numbers.hpp"
 #include "models/gpu/clock_grid.hpp"
 
 namespace rubato {
