@@ -54,9 +54,11 @@ double ratio_at_dram_share(double share, double p) {
 }
 double ratio_at_core_share(double share, double p) { return 1.0 / ratio_at_dram_share(share, p); }
 
-// Core over DRAM time that kernels of a class have at default clocks: medians of the 46 kernels of
-// the fitted RTX 3080 Ti (models/data/rtx-3080-ti.json). Attention and optimizers are not among
-// them: taken like matrix products and like element-wise kernels. All other classes: in balance, 1.
+// Core over DRAM time that kernels of a class have at default clocks. Near the medians of the
+// fitted RTX 3080 Ti (models/data/rtx-3080-ti.json): matrix products, permute, softmax, embedding,
+// layernorm, bias. Guesses: attention, between both kinds of matrix products; reduce and
+// residual_layernorm, like bias; element-wise kernels, gelu and optimizers, a tenth; copies, the
+// least. All other classes: in balance, 1; bias_reduce too, of which only two kernels were fitted.
 double ratio_of_class(KernelClass kind) {
   switch (kind) {
     case KernelClass::gemm: return 6.5;
