@@ -7,6 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "traces/plausible.hpp"
 #include "traces/repeats.hpp"
 
 namespace rubato {
@@ -164,6 +165,8 @@ Trace fold(const Capture& capture, const FoldOptions& options) {
     if (!timed) break;
     trace.kernels[k].measured_time_s =
         1e-9 * static_cast<double>(sums[k].time_ns) / static_cast<double>(sums[k].launches);
+    if (implausible_launch_time(trace.kernels[k].measured_time_s))
+      trace.kernels[k].measured_time_s.reset();
   }
   trace.provenance.options =
       fmt::format("device={} stream={} step={}", capture.devices[device].id,

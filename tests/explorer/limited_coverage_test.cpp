@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "common/error.hpp"
 #include "explorer/coverage.hpp"
+#include "models/validation/shipped_fits.hpp"
+#include "tests/expect_error.hpp"
 #include "tests/paths.hpp"
 
 namespace rubato {
@@ -38,6 +41,13 @@ TEST(Coverage, HoldsOfKernelsAtThePowerLimit) {
   record("cells_energy_pct", row.cells.energy);
   record("plans_time_pct", row.plans.time);
   record("plans_energy_pct", row.plans.energy);
+}
+
+TEST(Coverage, RefusesASweepOfOneKernel) {
+  const GpuSpec spec = load_gpu_spec("v100-sxm2");
+  Sweep sweep = read_sweep(source_dir() / shipped_fit("v100-sxm2").data, spec);
+  sweep.kernels.resize(1);
+  expect_error<UsageError>([&] { (void)measure_coverage(spec, sweep); }, "too few kernels");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ COMMANDS = {
     "pipeline plan": [
         f"pipeline plan {PIPELINE} --microbatches 48 --gap 0.001 --slack 0,1,2,3,4,5,10 -o x.json --gantt x.svg --db new.db --plan-file x.plan.json"
     ],
-    "pipeline front": [f"pipeline front {PIPELINE} --microbatches 256 -o x.csv"],
+    "pipeline front": [f"pipeline front {PIPELINE} --microbatches 1024 --exact -o x.csv"],
     "pipeline straggle": [f"pipeline straggle {PIPELINE} --microbatches 96 --data-parallel 16 --throttle 1.05,1.1,1.2,1.3 --lost-stage -o x.csv"],
     "pipeline scale": [f"pipeline scale {PIPELINE} --profile-scale 10 --tensor-parallel 8 -o x.csv"],
     "pipeline compare": [f"pipeline compare {PIPELINE} --microbatches 128 -o x.csv"],

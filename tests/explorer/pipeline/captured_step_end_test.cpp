@@ -88,8 +88,7 @@ TEST(CapturedStepEnd, TiedEmbeddingsTakeWhatTheyTakeWithoutWaiting) {
     for (const CapturedOption& option : type.options) {
       EXPECT_NEAR(option.time_s.value, made.embedding_s, 1e-6);
       // Neither is what the last stage draws while it waits.
-      EXPECT_LT(option.energy_j->value,
-                made.model.frame.power_limit.limit_w * option.time_s.value);
+      EXPECT_LT(option.energy_j->value, made.model.frame.power_limit.limit_w * option.time_s.value);
     }
   }
   EXPECT_EQ(stages, (std::vector<std::uint32_t>{0, 3}));

@@ -13,8 +13,8 @@ from paper import on_paper  # noqa: E402
 EXAMPLES = SOURCE / "docs" / "examples"
 
 
-def run(*arguments):
-    return finished(RUBATO, *arguments).stdout
+def run(*arguments, status=0):
+    return finished(RUBATO, *arguments, status=status).stdout
 
 
 def report(folder, db, name, *arguments):

@@ -151,13 +151,13 @@ def missed_slack(page, folder):
     """A plan that is late once changes of clock are counted is no answer; lines to type are words to a shell."""
     db = folder / "it's $HOME.db"
     options = ("--granularity", "kernel", "--slack", "2", "--switch-latency-us", "20000", "--power-limit", "300", "--db", db)
-    run("explore", *options, "gpt3-xl")
+    run("explore", *options, "gpt3-xl", status=1)
     sound(page, report(folder, db.name, "missed.html"))
     assert text(page, ".answer").startswith("No plan is in time"), text(page, ".answer")
     assert count(page, "#play-line code") == 0 and count(page, "#set-line code") == 0
     line = shlex.split(text(page, "#slider-line code"))
     assert line == "rubato explore gpt3-xl --gpu rtx-3080-ti --power-limit 300.0 --switching none --switch-latency-us 20000.0 --granularity kernel --slack 2".split(), line
-    run(*line[1:])
+    run(*line[1:], status=1)
     quick = folder / "quick it's $HOME.db"
     run("explore", "--granularity", "pass", "--slack", "2", "--db", quick)
     sound(page, report(folder, quick.name, "quick.html"))
@@ -262,8 +262,8 @@ def hostile_names(page, folder):
     profile = folder / "<i class='bad'>&profile.csv"
     profile.write_text((EXAMPLES / "gpt3-175b-a100.csv").read_text())
     run("pipeline", "plan", "--profile", profile, "--blocked-power", "84", "--slack", "0", "--page", folder / "h-pipeline.html")
-    # Readers of captures leave out what stands in angle brackets: template arguments.
-    for page_name, shown in (("h-replay", """&"x"'y'"""), ("h-validation", HOSTILE), ("h-pipeline", "")):
+    # Readers of captures leave out what stands in angle brackets and before the function: template arguments, types.
+    for page_name, shown in (("h-replay", """x"'y'"""), ("h-validation", HOSTILE), ("h-pipeline", "")):
         page.open(folder / f"{page_name}.html")
         assert page.console == [] and count(page, ".bad") == 0, (page_name, page.console)
         if shown:

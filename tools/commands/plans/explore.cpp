@@ -249,14 +249,8 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
   return explore_captured_run(captured, context);
 }
 
-ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContext& context) {
-  check_numbers(o.questions);
-  if (line.has("--clocks") && o.clocks.empty())
-    throw UsageError("--clocks is empty; expected a grid of the spec, or clocks",
-                     {.in = {}, .hint = "leave it out for the spec's first grid"});
-  if (is_captured_run(o)) return run_captured(o, line, context);
-  refuse_without_goal(o.questions, line);
-  refuse_options_of_captures(line);
+// One table in a file, and a measured table that has its own clocks.
+void refuse_what_tables_cannot(const ExploreOptions& o, const CommandLine& line) {
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (one_table && o.per_pass + o.per_kernel + o.per_segment > 1) {
     throw UsageError(
@@ -267,6 +261,17 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   if (o.table.given())
     refuse(line, {"--clocks", "--power-limit", "--captured-clock", "--power"},
            "does nothing with --table");
+}
+
+ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContext& context) {
+  check_numbers(o.questions);
+  if (line.has("--clocks") && o.clocks.empty())
+    throw UsageError("--clocks is empty; expected a grid of the spec, or clocks",
+                     {.in = {}, .hint = "leave it out for the spec's first grid"});
+  if (is_captured_run(o)) return run_captured(o, line, context);
+  refuse_without_goal(o.questions, line);
+  refuse_options_of_captures(line);
+  refuse_what_tables_cannot(o, line);
   const std::vector<Question> questions = questions_of(o.questions);
   if (std::ranges::find(questions, Granularity::automatic, &Question::granularity) ==
       questions.end())

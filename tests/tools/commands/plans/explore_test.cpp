@@ -21,8 +21,7 @@ TEST_F(ProgramRun, ASavingWithinALimitThatNothingEnforcesSaysSo) {
 }
 
 TEST_F(ProgramRun, WhatIsLeftOnceChangesAreCountedIsShownOnNarrowTerminals) {
-  expect("explore gpt3-xl --gpu rtx-3080-ti", 0,
-         "changes/s  counted: time %  energy %\nkernel ");
+  expect("explore gpt3-xl --gpu rtx-3080-ti", 0, "changes/s  counted: time %  energy %\nkernel ");
   expect("explore gpt3-xl --gpu a100-sxm4-80gb", 0, "90 %            expected");
 }
 
