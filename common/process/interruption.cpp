@@ -34,10 +34,12 @@ void say_from_handler(std::string_view text) {
 [[noreturn]] void end_now() {
   for (Place& place : places) {
     if (place.state.load() != Place::used) continue;
+    const std::string_view path(place.path.data());
     std::array<char, PATH_MAX + 16> name{};
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-      std::strcpy(name.data(), place.path.data());
-      std::strcat(name.data(), suffix);
+    for (const std::string_view suffix : {"", "-wal", "-shm", "-journal"}) {
+      std::memcpy(name.data(), path.data(), path.size());
+      std::memcpy(name.data() + path.size(), suffix.data(), suffix.size());
+      name[path.size() + suffix.size()] = '\0';
       ::unlink(name.data());
     }
   }
