@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <variant>
@@ -13,6 +12,7 @@
 
 #include "common/byte_source.hpp"
 #include "common/error.hpp"
+#include "common/file.hpp"
 #include "common/text.hpp"
 #include "traces/import/builder.hpp"
 
@@ -36,32 +36,26 @@ std::string text(const SqlStatement& row, int column) {
 
 namespace {
 
-// A file of our own with a name that cannot be guessed, removed in the end.
+// A temporary file that is removed in the end.
 class ExpandedCopy {
  public:
-  ExpandedCopy(const std::filesystem::path& path, std::uint64_t limit) {
-    std::string name = (std::filesystem::temp_directory_path() / "rubato-XXXXXX").string();
-    const int file = ::mkstemp(name.data());
-    if (file < 0)
-      throw IoError(fmt::format("{}: cannot be expanded into {}: {}", printable(path.string()),
-                                printable(name), std::strerror(errno)));
-    path_ = name;
+  ExpandedCopy(const std::filesystem::path& path, std::uint64_t limit)
+      : copy_(std::filesystem::temp_directory_path() / "copy", ".sqlite", for_us) {
+    const int file = copy_.take_descriptor();
     try {
       fill(file, path, limit);
     } catch (...) {
       ::close(file);
-      ::unlink(path_.c_str());
       throw;
     }
     ::close(file);
   }
-  ~ExpandedCopy() { ::unlink(path_.c_str()); }
-  ExpandedCopy(const ExpandedCopy&) = delete;
-  ExpandedCopy& operator=(const ExpandedCopy&) = delete;
 
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return copy_.path(); }
 
  private:
+  static constexpr unsigned for_us = 0600;
+
   void fill(int file, const std::filesystem::path& from, std::uint64_t limit) const {
     ByteSource source(from, limit);
     std::vector<char> chunk(std::size_t{1} << 20);
@@ -71,14 +65,14 @@ class ExpandedCopy {
         if (written < 0 && errno == EINTR) continue;
         if (written < 0)
           throw IoError(fmt::format("{}: cannot be expanded into {}: {}", printable(from.string()),
-                                    printable(path_.string()), std::strerror(errno)));
+                                    printable(path().string()), std::strerror(errno)));
         at += written;
         left -= static_cast<std::size_t>(written);
       }
     }
   }
 
-  std::filesystem::path path_;
+  TemporaryFile copy_;
 };
 
 bool is_gzip(const std::filesystem::path& path) {
