@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 #include "common/version.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/complete.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress_line.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -179,10 +181,7 @@ ExitStatus run_program(int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormatter>());  // before commands, which take it over
   CommandLine root(app);
   const std::vector<std::string> given(argv, argv + argc);
-  // These two commands describe all others, so that all need their options.
-  const bool of_all = std::ranges::any_of(
-      given, [](const std::string& word) { return word == "man" || word == "completion"; });
-  if (!of_all) root.expect(given);
+  root.expect(given);
   const Action action = one_of(root, commands());
   bool quiet = false;
   add_terminal_options(app, quiet);
@@ -192,6 +191,10 @@ ExitStatus run_program(int argc, char** argv) {
       "  rubato reproduce spaan2026\n\n"
       "Exit status: 0 done, 1 no plan meets the budget, 2 wrong usage, 3 bad input, 4 reading or\n"
       "writing failed, 70 a bug of rubato's, 130 interrupted.");
+  if (given.size() > 1 && given[1] == "complete") {
+    print(completions(app, std::span(given).subspan(2)));
+    return ExitStatus::done;
+  }
   std::string help = "--help";
   try {
     std::vector<char*> words = arguments_of(argc, argv, help);

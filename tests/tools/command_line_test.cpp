@@ -27,10 +27,6 @@ TEST_F(ProgramRun, HelpsAndCorrects) {
   expect("explore --csv --per-pass --per-kernel", 2, "--csv holds one table");
   expect("explore --gpu rtx-3080", 2, "there is no GPU spec 'rtx-3080'");
   expect("explore --clocks mem=5001,auto", 2, "expected both mem=... and core=...");
-  expect("completion bash", 0, "-F _rubato rubato");
-  expect("completion tcsh", 2, "no completion for shell 'tcsh'");
-  expect("man explore", 0, "\\fB\\-\\-slack\\fR \\fIFLOAT\\fR...\n");
-  expect("man exlpore", 2, "no command 'exlpore'; did you mean 'explore'?");
 }
 
 TEST_F(ProgramRun, ExitStatusTellsWhatIsWrong) {

@@ -80,8 +80,6 @@ COMMANDS = {
         f"validate {MEASURED}/rtx4050laptop_kernels/kernels.csv --gpu rtx-4050-laptop --intervals -o x.csv",
     ],
     "replay": ["replay in.json --gpu a100-sxm4-80gb --page x.html"],
-    "completion": QUICK,
-    "man": QUICK,
 }
 
 

@@ -33,12 +33,10 @@ struct Command {
 // Defined in the file of their name.
 Action setup_calibrate(CommandLine& app);
 Action setup_compare(CommandLine& app);
-Action setup_completion(CommandLine& app);
 Action setup_explore(CommandLine& app);
 Action setup_export(CommandLine& app);
 Action setup_gpus(CommandLine& app);
 Action setup_impact(CommandLine& app);
-Action setup_man(CommandLine& app);
 Action setup_merge(CommandLine& app);
 Action setup_network(CommandLine& app);
 Action setup_pipeline(CommandLine& app);

@@ -34,8 +34,6 @@ std::span<const Command> commands() {
       Command{"suggest", "Which clocks to measure next for the most certain plan", &setup_suggest},
       Command{"validate", "How far a model is from measurements it has not seen", &setup_validate},
       Command{"replay", "A captured run against the model, and under other clocks", &setup_replay},
-      Command{"completion", "Completion for bash, zsh and fish", &setup_completion},
-      Command{"man", "Manual pages", &setup_man},
   };
   return list;
 }

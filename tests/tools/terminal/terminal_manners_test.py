@@ -101,7 +101,6 @@ class Manners(ProgramCase):
         for arguments, path in ((("explore", capture, *FEW, "--timeline", "c.json"), "c.json"), (("replay", capture, "--perfetto", "y.json"), "y.json"),
                                 ((*pipeline, "--gantt", "g.svg", "--page", "g.html", "--timeline", "g.json", "--plan-file", "made/p.json"), "made/p.json"),
                                 ((*pipeline, "--zeus", "z"), "z"), (("trace", "gen", "gpt3-xl", "-o", "n.json"), "n.json"),
-                                (("completion", "bash", "-o", "b.sh"), "b.sh"),
                                 (("trace", "convert", "gpt3-xl", "t.csv"), "t.csv"), (("export", "--db", "r.db", "-o", "p.json"), "p.json"),
                                 (("export", "--db", "r.db", "--plan", "latest", "-o", "plan.json"), "plan.json"),
                                 (("explore", *FEW, "--timeline", "l.json"), "l.json"), (("transfer", "--db", "r.db", "--batches", "8", "--page", "t.html"), "t.html"),
