@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "explorer/exploration.hpp"
-#include "models/alternatives/measured_table.hpp"
+#include "models/measured/measured_table.hpp"
 
 namespace rubato {
 namespace {

@@ -6,9 +6,7 @@
 #include <span>
 #include <string>
 
-#include "explorer/regret.hpp"
 #include "models/validation/errors.hpp"
-#include "models/validation/model_comparison.hpp"
 
 namespace rubato {
 
@@ -18,12 +16,5 @@ namespace rubato {
 std::int64_t store_validation(const std::filesystem::path& path, const GpuSpec& spec,
                               const Sweep& sweep, const ValidationOptions& options,
                               std::span<const ValidatedPoint> points, const std::string& command);
-
-/// Stores one model of a comparison, with what planning with it costs (validation_regrets).
-/// @throws as store_validation
-std::int64_t store_compared_model(const std::filesystem::path& path, const GpuSpec& spec,
-                                  const Sweep& sweep, const ComparisonOptions& options,
-                                  const ComparedModel& model, std::span<const RegretRow> regrets,
-                                  const std::string& command);
 
 }  // namespace rubato

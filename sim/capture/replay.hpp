@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "models/alternatives/named_cells.hpp"
+#include "models/measured/named_cells.hpp"
 #include "models/table/gpu_model.hpp"
 #include "sim/graph/simulator.hpp"
 #include "traces/capture.hpp"

@@ -15,7 +15,7 @@
 #include "common/error.hpp"
 #include "explorer/confidence/winners_curse.hpp"
 #include "explorer/exploration.hpp"
-#include "models/alternatives/measured_table.hpp"
+#include "models/measured/measured_table.hpp"
 #include "tests/expect_error.hpp"
 
 namespace rubato {

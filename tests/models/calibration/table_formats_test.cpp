@@ -6,7 +6,7 @@
 
 #include "common/error.hpp"
 #include "common/gzip.hpp"
-#include "models/alternatives/measured_table.hpp"
+#include "models/measured/measured_table.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -154,13 +154,12 @@ TEST(Streams, RefusesAnEmptyCapture) {
 }
 
 // A table of the gemm, at the captured clock and another one, by label or name.
-std::shared_ptr<const NamedCells> gemm_cells(const GpuSpec& spec,
-                                             const CellModelKind* kind = nullptr) {
+std::shared_ptr<const NamedCells> gemm_cells(const GpuSpec& spec) {
   std::vector<std::string> notes;
   return named_cells(parse_sweep("kernel,core_mhz,time_s,power_w\n"
                                  "gemm,1110,150e-6,200\ngemm,1410,120e-6,250\n",
                                  "gemm.csv", spec),
-                     spec, kind, notes);
+                     spec, notes);
 }
 
 TEST(ReplayOfATable, TakesItsTimesAndPowers) {
@@ -192,19 +191,6 @@ TEST(ReplayOfATable, LeavesOtherKernelsToTheFormulas) {
     EXPECT_EQ(replay.run(slow, source).makespan_s, plain.run(slow, source).makespan_s);
     EXPECT_EQ(replay.run(slow, source).energy_j, plain.run(slow, source).energy_j);
   }
-}
-
-TEST(ReplayOfATable, AModelFittedToItFillsOtherClocks) {
-  SmallCapture made;
-  made.add(0, made.gemm, 0, 100'000);
-  const CaptureReplay replay(made.capture, made.spec, made.clock, {},
-                             gemm_cells(made.spec, cell_model_kind("linear")));
-  // Two points: power is linear between them.
-  const CaptureRun between =
-      replay.run(parse_clock_pair(made.spec, "1593/1260"), DurationSource::model);
-  EXPECT_NEAR(between.energy_j / between.makespan_s, 225.0, 1e-6);
-  EXPECT_GT(between.makespan_s, 120e-6);
-  EXPECT_LT(between.makespan_s, 150e-6);
 }
 
 // Cells that formulas could not make: far less power than idle, far more than the limit.

@@ -293,10 +293,7 @@ Action setup_replay(CommandLine& app) {
       "  rubato replay run.pt.trace.json.gz --gpu a100-sxm4-80gb --power smi.csv --clocks "
       "1593/1110 --page "
       "replay.html");
-  return [o](const RunContext& context) {
-    o->table = settled(o->table);
-    return run(*o, context);
-  };
+  return [o](const RunContext& context) { return run(*o, context); };
 }
 
 }  // namespace rubato

@@ -1,7 +1,6 @@
 // rubato validate: how far a model is from measurements it has not seen.
 
 #include <algorithm>
-#include <initializer_list>
 #include <memory>
 
 #include <fmt/format.h>
@@ -16,10 +15,8 @@
 #include "models/validation/errors.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/commands/hardware/validate_models.hpp"
 #include "tools/drawing/validation_page.hpp"
 #include "tools/options/gpu.hpp"
-#include "tools/options/model.hpp"
 #include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -147,8 +144,6 @@ struct ValidateOptions {
   bool known = false, k_fold = false, leave_clocks_out = false, leave_kernels_out = false,
        power_caps = false, intervals = false, each_point = false;
   FitOptions fit;
-  std::vector<std::string> models;
-  std::vector<double> slacks_pct{0.0, 1.0, 5.0, 10.0};
   OutputFormat format = OutputFormat::table;
 };
 
@@ -216,37 +211,12 @@ ExitStatus validate_utilisation(const ValidateOptions& o, const GpuSpec& spec,
   return report(o, spec, sweep, {.holdout = Holdout::known}, points, context);
 }
 
-ExitStatus compare(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sweep,
-                   const RunContext& context) {
-  for (const double slack_pct : o.slacks_pct) {
-    if (!(slack_pct >= 0.0))
-      throw UsageError(fmt::format("--slack is {}; expected numbers >= 0", slack_pct));
-  }
-  return validate_models({.models = o.models,
-                          .slacks_pct = o.slacks_pct,
-                          .comparison = {.points = o.points,
-                                         .leave_kernels_out = o.leave_kernels_out,
-                                         .groups = o.folds,
-                                         .fit = fit_options(o.fit)},
-                          .db = o.db,
-                          .page = o.page,
-                          .format = o.format},
-                         spec, sweep, context);
-}
-
-ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunContext& context) {
-  if (o.models.empty() && line.has("--slack"))
-    throw UsageError("--slack says for which plans to compare models; give --model");
+ExitStatus run(const ValidateOptions& o, const RunContext& context) {
   const GpuSpec spec = load_gpu_for_sweep(o.gpu, "rtx-3080-ti", o.sweep);
-  if (spec.utilisation && is_utilisation_sweep(o.sweep.file)) {
-    if (!o.models.empty())
-      throw UsageError("--model needs times; this sweep has powers and the use of units only");
+  if (spec.utilisation && is_utilisation_sweep(o.sweep.file))
     return validate_utilisation(o, spec, context);
-  }
   const Sweep sweep = load_sweep(o.sweep, spec);
-  if (o.each_point && (o.intervals || !o.models.empty()))
-    throw UsageError("--each-point does nothing with --intervals and --model");
-  if (!o.models.empty()) return compare(o, spec, sweep, context);
+  if (o.each_point && o.intervals) throw UsageError("--each-point does nothing with --intervals");
   if (o.intervals) {
     if (!o.db.empty() || !o.page.empty())
       throw UsageError("--intervals prints a table; it does nothing for --db and --page");
@@ -266,23 +236,6 @@ ExitStatus run(const ValidateOptions& o, const CommandLine& line, const RunConte
   if (context.stop_requested()) return ExitStatus::interrupted;
   add_intervals(spec, options, points);
   return report(o, spec, sweep, options, points, context);
-}
-
-// Which models to compare, and for which slacks. Excludes other ways to hold points out.
-void add_model_options(CommandLine& app, ValidateOptions& o,
-                       std::initializer_list<Option*> others) {
-  Option* model =
-      app.add_option(
-             "--model", o.models,
-             "Compare models, with commas: " + model_names() +
-                 ", measured (the sweep's own cells), or a CSV as another program writes it: "
-                 "errors, and what plans made with each save of what the sweep allows")
-          ->delimiter(',');
-  for (Option* other : others) model->excludes(other);
-  app.add_option("--slack", o.slacks_pct,
-                 "With --model: time plans may take beyond the default clock, %, with commas")
-      ->delimiter(',')
-      ->capture_default_str();
 }
 
 }  // namespace
@@ -312,22 +265,20 @@ Action setup_validate(CommandLine& app) {
                     ->excludes(known)
                     ->excludes(k_fold)
                     ->excludes(clocks);
-  auto* caps = app.add_flag("--power-caps", o->power_caps,
-                            "Fit anew under the largest power_cap_w, test the others")
-                   ->excludes(known)
-                   ->excludes(k_fold)
-                   ->excludes(clocks)
-                   ->excludes(leave);
-  auto* intervals =
-      app.add_flag("--intervals", o->intervals,
-                   "Play campaigns of captured times alone, of 1, 3, 5 and four fifths of the "
-                   "points, and "
-                   "count how often 90 % intervals of points and of plans hold what was measured")
-          ->excludes(known)
-          ->excludes(k_fold)
-          ->excludes(clocks)
-          ->excludes(leave);
-  add_model_options(app, *o, {known, k_fold, clocks, caps, intervals});
+  app.add_flag("--power-caps", o->power_caps,
+               "Fit anew under the largest power_cap_w, test the others")
+      ->excludes(known)
+      ->excludes(k_fold)
+      ->excludes(clocks)
+      ->excludes(leave);
+  app.add_flag("--intervals", o->intervals,
+               "Play campaigns of captured times alone, of 1, 3, 5 and four fifths of the "
+               "points, and "
+               "count how often 90 % intervals of points and of plans hold what was measured")
+      ->excludes(known)
+      ->excludes(k_fold)
+      ->excludes(clocks)
+      ->excludes(leave);
   add_fit_options(app, o->fit);
   app.add_flag("--each-point", o->each_point,
                "Print every point with its 90 % intervals, not the errors of groups");
@@ -344,9 +295,8 @@ Action setup_validate(CommandLine& app) {
       "--known;\nelse the other kernels' errors say it, and --intervals plays whole campaigns.\n"
       "Examples:\n"
       "  rubato validate sweep.csv --gpu a100-sxm4-80gb\n"
-      "  rubato validate sweep.csv --gpu my-gpu.json --leave-kernels-out --page validation.html\n"
-      "  rubato validate sweep.csv --gpu a100-sxm4-80gb --model builtin,linear,cmos,other.csv");
-  return [o, &app](const RunContext& context) { return run(*o, app, context); };
+      "  rubato validate sweep.csv --gpu my-gpu.json --leave-kernels-out --page validation.html");
+  return [o](const RunContext& context) { return run(*o, context); };
 }
 
 }  // namespace rubato

@@ -14,7 +14,7 @@
 #include "explorer/limited_exploration.hpp"
 #include "explorer/results/store.hpp"
 #include "explorer/slack_ladder.hpp"
-#include "models/alternatives/measured_table.hpp"
+#include "models/measured/measured_table.hpp"
 #include "sim/timeline/plan.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -74,7 +74,6 @@ std::string options_json(const ExploreOptions& o, const ExplorationInput& input)
                              {"power", o.captured.power},
                              {"table", o.table.sweep.file},
                              {"missing", o.table.given() ? o.table.missing : ""},
-                             {"model", o.table.model},
                              {"clocks", o.clocks},
                              {"granularity", o.questions.granularities},
                              {"aggregation", o.questions.aggregations},
@@ -213,7 +212,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
   refuse(
       line,
       {"--cluster", "--aggregation", "--tolerance", "--energy-budget", "--power-budget",
-       "--per-segment", "--per-pass", "--table", "--missing", "--model", "--gap"},
+       "--per-segment", "--per-pass", "--table", "--missing", "--gap"},
       "does nothing for a captured run",
       "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows all goals");
   check_captured_goals(o.questions, line);
@@ -369,12 +368,10 @@ Action setup_explore(CommandLine& app) {
       "  rubato explore --ranks 'rank*.pt.trace.json.gz' --slack 1 --granularity gpu,kernel\n"
       "  rubato explore gpt3-xl --clocks full --slack 5 --granularity kernel --per-kernel\n"
       "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --slack 5\n"
-      "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --model linear\n"
       "  rubato explore gpt3-xl --goal time --power-budget 280 --granularity kernel\n"
       "  rubato explore gpt3-xl --goal cost --price-per-kwh 0.12 --price-per-gpu-hour 0.05");
   return [o, &app](const RunContext& context) {
     settle(o->questions, app);
-    if (!is_captured_run(*o)) o->table = settled(o->table);
     return run(*o, app, context);
   };
 }

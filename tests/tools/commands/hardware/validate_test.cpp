@@ -88,31 +88,5 @@ TEST_F(ProgramRun, ValidatesEachPointWithItsInterval) {
   expect(validate + " --each-point --intervals", 2, "--each-point does nothing with --intervals");
 }
 
-TEST_F(ProgramRun, ComparesModelsAndPlansWithThem) {
-  const std::string table = (source_dir() / "docs/examples/a100-sweep.csv").string();
-  const std::string validate = "validate '" + table + "' --gpu a100-sxm4-80gb";
-  expect(validate + " --model measured,linear --slack 0,5 --db m.db --page m.html", 0,
-         "stored linear as validation 2");
-  EXPECT_NE(read_file(folder_.path() / "m.html").find("Energy, linear"), std::string::npos);
-  // Three kinds of plans at two slacks, of each model; planning on what was measured costs nothing.
-  expect(
-      "query --db m.db --csv \"SELECT model, count(*), max(regret_pct) < 1e-9, max(late) FROM "
-      "validations JOIN validation_regrets USING (validation_id) GROUP BY model ORDER BY model\"",
-      0, "measured,6,1,0");
-  expect(
-      "query --db m.db --csv \"SELECT count(*), min(regret_pct) > -1e-9 FROM "
-      "validation_regrets\"",
-      0, "12,1");
-  expect(validate + " --known --model linear", 2, "--known");
-  expect(validate + " --slack 5", 2, "give --model");
-  expect(validate + " --model lineer", 2, "did you mean 'linear'?");
-  const std::string explore = "explore --table '" + table + "' --gpu a100-sxm4-80gb --slack 5";
-  expect(explore + " --model cmos", 0, "cells are what model 'cmos' says");
-  expect(explore + " --model '" + table + "'", 2, "is a table itself; give it or --table");
-  expect("explore --model linear", 2, "give them with --table");
-  expect("explore gpt3-xl --model '" + table + "' --gpu a100-sxm4-80gb --granularity iteration", 3,
-         "46 of 46 kernels of the trace were not measured");
-}
-
 }  // namespace
 }  // namespace rubato

@@ -1,4 +1,4 @@
-#include "models/alternatives/measured_table.hpp"
+#include "models/measured/measured_table.hpp"
 
 #include <algorithm>
 #include <cmath>
