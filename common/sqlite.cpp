@@ -162,12 +162,6 @@ void SqlConnection::execute(const std::string& sql) {
     fail("write to");
 }
 
-void SqlConnection::execute_on_schema(const std::string& sql) {
-  sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
-  execute(sql);
-  sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-}
-
 void SqlConnection::use_write_ahead_log() {
   // Of two programs that change the mode at once SQLite refuses one without waiting.
   constexpr std::chrono::milliseconds pause(20);

@@ -50,9 +50,6 @@ class SqlConnection {
   /// Runs statements without results.
   void execute(const std::string& sql);
 
-  /// Runs statements that rewrite the text of the schema, which every other call refuses.
-  void execute_on_schema(const std::string& sql);
-
   /// Write-ahead log: readers and one writer side by side. The file keeps it for those who open it
   /// later.
   void use_write_ahead_log();

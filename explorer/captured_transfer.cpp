@@ -70,7 +70,7 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
   }
   if (whole(rows[0][4]) == 0) {
     throw UsageError(fmt::format("of plan graph:{} no order of clocks is stored", plan_id),
-                     {.in = {}, .hint = "it was not found, or is older than schema 8"});
+                     {.in = {}, .hint = "no plan was found for that question"});
   }
   const auto& row = rows[0];
   if (!store

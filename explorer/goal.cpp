@@ -35,8 +35,7 @@ std::optional<Granularity> granularity_named(std::string_view name) noexcept {
        {Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic}) {
     if (name_of(value) == name) return value;
   }
-  // An older name, in files and scripts.
-  return name == "auto" ? std::optional(Granularity::automatic) : std::nullopt;
+  return std::nullopt;
 }
 
 std::optional<Aggregation> aggregation_named(std::string_view name) noexcept {

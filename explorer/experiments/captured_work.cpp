@@ -109,7 +109,7 @@ GraphQuestion graph_question_of(const Point& point) {
                                                            "launch", "segment"})));
   }
   const std::string& goal = point.text(AxisId::goal);
-  if (point.text(AxisId::aggregation) != "global" || (!names_waste(goal) && goal != "waste") ||
+  if (point.text(AxisId::aggregation) != "global" || !names_waste(goal) ||
       point.number(AxisId::tolerance_pct) != 0.0) {
     throw UsageError(
         "captured runs are planned for goal 'strict_waste' or 'relaxed_waste' with global "

@@ -30,8 +30,7 @@ Prices prices_of(const Point& point) {
 
 Goal goal_of(const Point& point) {
   const std::string& name = point.text(AxisId::goal);
-  // "waste" is the name in older files.
-  if (names_waste(name) || name == "waste") {
+  if (names_waste(name)) {
     return LeastWaste{point.number(AxisId::slack_pct) / percent,
                       point.number(AxisId::tolerance_pct) / percent};
   }

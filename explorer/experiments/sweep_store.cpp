@@ -32,15 +32,11 @@ std::string result_hash(const PlanResult& result) {
   return content_hash(text);
 }
 
-// A profile's hash says before a colon how it was made, and merging compares only hashes that were
-// made in the same way. A hash without a colon is that of a text.
-constexpr std::string_view hashed_by_bits = "bits:";
-
 std::string profile_hash(const Exploration& found) {
   std::string bytes;
   append(bytes, found.baseline);
   bytes += bits_of(found.cells);
-  return std::string(hashed_by_bits) + content_hash(bytes);
+  return content_hash(bytes);
 }
 
 std::string profile_hash(const GraphExploration& found) {

@@ -27,7 +27,7 @@ std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
                                  GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic}) {
     if (name_of(grain) == name) return grain;
   }
-  return name == "auto" ? std::optional(GraphGrain::automatic) : std::nullopt;  // an older name
+  return std::nullopt;
 }
 
 bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other) {

@@ -1,5 +1,5 @@
--- Explorations of captured runs as execution graphs, since schema 5. docs/graphs.md.
-CREATE TABLE IF NOT EXISTS graph_runs (
+-- Explorations of captured runs as execution graphs. docs/graphs.md.
+CREATE TABLE graph_runs (
   graph_run_id INTEGER PRIMARY KEY,
   created_utc TEXT NOT NULL,              -- ISO 8601
   command TEXT NOT NULL,
@@ -26,12 +26,12 @@ CREATE TABLE IF NOT EXISTS graph_runs (
   wall_time_s REAL NOT NULL
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS graph_plans (
+CREATE TABLE graph_plans (
   graph_plan_id INTEGER PRIMARY KEY,
   graph_run_id INTEGER NOT NULL REFERENCES graph_runs ON DELETE CASCADE,
-  granularity TEXT NOT NULL CHECK (granularity IN ('iteration', 'gpu', 'pass', 'kernel', 'launch')),
+  granularity TEXT NOT NULL CHECK (granularity IN ('iteration', 'gpu', 'pass', 'kernel', 'launch', 'segment')),
   slack_frac REAL NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('optimal', 'feasible', 'infeasible')),
+  status TEXT NOT NULL CHECK (status IN ('optimal', 'feasible', 'infeasible', 'time_limit')),
   deadline_s REAL NOT NULL,
   time_s REAL,                            -- by the simulator; NULL: infeasible
   energy_j REAL,                          -- of all GPUs
@@ -43,12 +43,20 @@ CREATE TABLE IF NOT EXISTS graph_plans (
   energy_change_frac REAL,
   energy_change_low_frac REAL,
   energy_change_high_frac REAL,
-  clock_changes INTEGER                   -- of all GPUs
+  clock_changes INTEGER,                  -- of all GPUs
+  -- The plan as it is played: one step's clocks for all, changes counted; NULL: what they take is not known. Of granularity segment,
+  -- time_s and energy_j count them too.
+  counted_clock_changes INTEGER,
+  counted_late_launches INTEGER,
+  counted_time_change_frac REAL,
+  counted_energy_change_frac REAL,
+  counted_in_time INTEGER CHECK (counted_in_time IN (0, 1)),
+  comm_sms REAL                           -- of collectives that run beside compute; NULL: as captured
 ) STRICT;
-CREATE INDEX IF NOT EXISTS graph_plans_by_run ON graph_plans (graph_run_id);
+CREATE INDEX graph_plans_by_run ON graph_plans (graph_run_id);
 
 -- Launches of a plan that share GPU, pass, kernel and clock.
-CREATE TABLE IF NOT EXISTS graph_plan_clocks (
+CREATE TABLE graph_plan_clocks (
   graph_plan_id INTEGER NOT NULL REFERENCES graph_plans ON DELETE CASCADE,
   row_id INTEGER NOT NULL,
   rank INTEGER NOT NULL,
@@ -59,11 +67,12 @@ CREATE TABLE IF NOT EXISTS graph_plan_clocks (
   launches INTEGER NOT NULL,
   time_s REAL NOT NULL,                   -- sum over the launches
   energy_j REAL NOT NULL,
+  kernel_key TEXT NOT NULL,               -- name, grid, block and shapes: the same in other captures of the same kernels
   PRIMARY KEY (graph_plan_id, row_id)
 ) STRICT, WITHOUT ROWID;
 
 -- Collectives that several captured ranks share.
-CREATE TABLE IF NOT EXISTS graph_collectives (
+CREATE TABLE graph_collectives (
   graph_run_id INTEGER NOT NULL REFERENCES graph_runs ON DELETE CASCADE,
   row_id INTEGER NOT NULL,                -- by time
   name TEXT NOT NULL,
@@ -75,4 +84,74 @@ CREATE TABLE IF NOT EXISTS graph_collectives (
   end_spread_s REAL NOT NULL,             -- on aligned clocks
   transfer_s REAL NOT NULL,
   PRIMARY KEY (graph_run_id, row_id)
+) STRICT, WITHOUT ROWID;
+
+-- A plan in the order in which a run sets it.
+-- Stretches of a GPU with one clock in force, within one pass of one step.
+CREATE TABLE graph_segments (
+  graph_plan_id INTEGER NOT NULL REFERENCES graph_plans ON DELETE CASCADE,
+  segment_id INTEGER NOT NULL,            -- by GPU and time
+  rank INTEGER NOT NULL,
+  device INTEGER NOT NULL,
+  step INTEGER,                           -- of the capture; NULL: outside of its steps
+  pass TEXT NOT NULL,
+  clock TEXT NOT NULL,                    -- memory/core
+  launches INTEGER NOT NULL,
+  start_s REAL NOT NULL,
+  time_s REAL NOT NULL,                   -- until the next segment of the GPU, gaps included
+  energy_j REAL NOT NULL,                 -- of the launches that start in it
+  first_kernel TEXT NOT NULL,             -- of its first launch
+  first_index INTEGER NOT NULL,           -- number of that launch among those of its kernel in the step and pass, from 0
+  PRIMARY KEY (graph_plan_id, segment_id)
+) STRICT, WITHOUT ROWID;
+
+-- Every clock of the grid for the whole run, simulated.
+CREATE TABLE graph_clocks (
+  graph_run_id INTEGER NOT NULL REFERENCES graph_runs ON DELETE CASCADE,
+  clock TEXT NOT NULL,                    -- memory/core
+  is_default INTEGER NOT NULL CHECK (is_default IN (0, 1)),
+  time_s REAL NOT NULL,
+  energy_j REAL NOT NULL,                 -- of all GPUs
+  PRIMARY KEY (graph_run_id, clock)
+) STRICT, WITHOUT ROWID;
+
+-- No plan takes less energy by this time. Of runs for which plans of several clocks were asked, but for those whose launches
+-- reach the power limit together: there launches alone, of which this is, bound nothing.
+CREATE TABLE graph_front (
+  graph_run_id INTEGER NOT NULL REFERENCES graph_runs ON DELETE CASCADE,
+  point_id INTEGER NOT NULL,              -- by time
+  time_s REAL NOT NULL,
+  bound_j REAL NOT NULL,                  -- of all GPUs
+  PRIMARY KEY (graph_run_id, point_id)
+) STRICT, WITHOUT ROWID;
+
+-- Marks beside a captured run (the default clocks of all its plans) and beside its plans, as plan_marks.
+CREATE TABLE graph_run_marks (
+  graph_run_id INTEGER NOT NULL REFERENCES graph_runs ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (graph_run_id, kind)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE graph_plan_marks (
+  graph_plan_id INTEGER NOT NULL REFERENCES graph_plans ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (graph_plan_id, kind)
+) STRICT, WITHOUT ROWID;
+
+-- What a captured run of a sweep was made from, as settings for traces.
+CREATE TABLE graph_settings (
+  setting_id TEXT PRIMARY KEY,            -- hash of files, spec, options and program version
+  graph_run_id INTEGER NOT NULL UNIQUE REFERENCES graph_runs ON DELETE CASCADE,
+  capture TEXT NOT NULL,                  -- file or pattern, as the experiment names it
+  capture_hash TEXT NOT NULL,             -- of the files' bytes; they are too large to be kept
+  spec_hash TEXT NOT NULL REFERENCES inputs,
+  gpu_calibrated INTEGER NOT NULL CHECK (gpu_calibrated IN (0, 1)),
+  clock_grid TEXT NOT NULL,               -- name or selection
+  switch_stall_s REAL NOT NULL,
+  switch_lead_s REAL NOT NULL,            -- from request to stall
+  switch_dwell_s REAL NOT NULL,           -- from effect to next request
+  switch_energy_j REAL NOT NULL,
+  seed INTEGER NOT NULL,
+  profile_hash TEXT NOT NULL              -- of the whole run at every single clock
 ) STRICT, WITHOUT ROWID;

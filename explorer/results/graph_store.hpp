@@ -50,7 +50,7 @@ struct StoredSegment {
 
 /// What a plan asks of one GPU, in order. Of a capture with several steps it is what the middle one
 /// asks, since every step is played like it.
-/// @return empty if the plan does not have the GPU, or was stored before schema 8
+/// @return empty if the plan does not have the GPU
 [[nodiscard]] std::vector<StoredSegment> stored_segments(const ResultStore& store,
                                                          std::int64_t plan_id, std::int64_t rank,
                                                          std::int64_t device);

@@ -230,22 +230,15 @@ class Merger {
             printable(value_as<std::string>(rows.value(1)))));
       }
     };
-    // Hashes say before a colon how they were made. Made otherwise, those of equal numbers differ.
-    constexpr std::string_view other_profile =
-        "s.profile_hash <> m.profile_hash AND substr(s.profile_hash, 1, instr(s.profile_hash, "
-        "':')) = substr(m.profile_hash, 1, instr(m.profile_hash, ':'))";
-    complain(
-        "setting",
-        fmt::format("SELECT s.setting_id, r.trace_name || ' on ' || r.gpu FROM source.settings s "
-                    "JOIN main.settings m USING (setting_id) "
-                    "JOIN source.runs r ON r.run_id = s.run_id WHERE {} ORDER BY 1",
-                    other_profile));
     complain("setting",
-             fmt::format(
-                 "SELECT s.setting_id, s.capture || ' on ' || r.gpu FROM source.graph_settings s "
-                 "JOIN main.graph_settings m USING (setting_id) "
-                 "JOIN source.graph_runs r ON r.graph_run_id = s.graph_run_id WHERE {} ORDER BY 1",
-                 other_profile));
+             "SELECT s.setting_id, r.trace_name || ' on ' || r.gpu FROM source.settings s "
+             "JOIN main.settings m USING (setting_id) JOIN source.runs r ON r.run_id = s.run_id "
+             "WHERE s.profile_hash <> m.profile_hash ORDER BY 1");
+    complain("setting",
+             "SELECT s.setting_id, s.capture || ' on ' || r.gpu FROM source.graph_settings s "
+             "JOIN main.graph_settings m USING (setting_id) "
+             "JOIN source.graph_runs r ON r.graph_run_id = s.graph_run_id "
+             "WHERE s.profile_hash <> m.profile_hash ORDER BY 1");
     complain("unit",
              "SELECT s.unit_id, r.captures || ' on ' || r.gpu || ', ' || p.granularity "
              "FROM source.units s JOIN main.units m USING (unit_id) "

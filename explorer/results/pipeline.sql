@@ -1,7 +1,7 @@
--- Pipelines, since schema 2. Energies are of one pipeline with one GPU per stage; multiply by tensor_parallel and data_parallel.
+-- Pipelines. Energies are of one pipeline with one GPU per stage; multiply by tensor_parallel and data_parallel.
 
 -- One planned pipeline.
-CREATE TABLE IF NOT EXISTS pipeline_runs (
+CREATE TABLE pipeline_runs (
   pipeline_run_id INTEGER PRIMARY KEY,
   created_utc TEXT NOT NULL,              -- ISO 8601
   command TEXT NOT NULL,                  -- the command line
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS pipeline_runs (
 ) STRICT;
 
 -- What every pass may run at, as planned from: any stored number can be made again.
-CREATE TABLE IF NOT EXISTS pipeline_options (
+CREATE TABLE pipeline_options (
   pipeline_run_id INTEGER NOT NULL REFERENCES pipeline_runs ON DELETE CASCADE,
   type_id INTEGER NOT NULL,               -- a kind of pass on a stage and chunk
   option_id INTEGER NOT NULL,             -- 0 is the baseline
@@ -35,11 +35,12 @@ CREATE TABLE IF NOT EXISTS pipeline_options (
   mem_mhz REAL,                           -- NULL where it is not a choice
   time_s REAL NOT NULL CHECK (time_s > 0),
   energy_j REAL NOT NULL CHECK (energy_j > 0),
+  power_limit_w REAL CHECK (power_limit_w > 0),  -- NULL where it is not a choice
   PRIMARY KEY (pipeline_run_id, type_id, option_id)
 ) STRICT, WITHOUT ROWID;
 
 -- The baseline (all passes at option 0: the highest, or default, clocks) and one plan per deadline. Totals are the simulator's.
-CREATE TABLE IF NOT EXISTS pipeline_plans (
+CREATE TABLE pipeline_plans (
   pipeline_plan_id INTEGER PRIMARY KEY,
   pipeline_run_id INTEGER NOT NULL REFERENCES pipeline_runs ON DELETE CASCADE,
   goal TEXT NOT NULL CHECK (goal IN ('baseline', 'deadline', 'straggler')),
@@ -52,12 +53,19 @@ CREATE TABLE IF NOT EXISTS pipeline_plans (
   pass_energy_j REAL,
   blocked_energy_j REAL,
   switch_energy_j REAL,
-  clock_switches INTEGER
+  clock_switches INTEGER,
+  -- 90 % interval of the change against the baseline, and its middle; NULL: the profile was measured.
+  time_change_low_pct REAL,
+  time_change_high_pct REAL,
+  time_change_expected_pct REAL,
+  energy_change_low_pct REAL,
+  energy_change_high_pct REAL,
+  energy_change_expected_pct REAL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS pipeline_plans_by_run ON pipeline_plans (pipeline_run_id, goal);
+CREATE INDEX pipeline_plans_by_run ON pipeline_plans (pipeline_run_id, goal);
 
 -- One pass as the simulator ran it.
-CREATE TABLE IF NOT EXISTS pipeline_passes (
+CREATE TABLE pipeline_passes (
   pipeline_plan_id INTEGER NOT NULL REFERENCES pipeline_plans ON DELETE CASCADE,
   pass_id INTEGER NOT NULL,               -- stage after stage, each in running order
   stage INTEGER NOT NULL,
@@ -72,11 +80,12 @@ CREATE TABLE IF NOT EXISTS pipeline_passes (
   energy_j REAL NOT NULL,
   critical INTEGER NOT NULL CHECK (critical IN (0, 1)),
   switched INTEGER NOT NULL CHECK (switched IN (0, 1)),
+  power_limit_w REAL CHECK (power_limit_w > 0),  -- of the option
   PRIMARY KEY (pipeline_plan_id, pass_id)
 ) STRICT, WITHOUT ROWID;
 
 -- The frontier with durations free between the options, slowest vertex first.
-CREATE TABLE IF NOT EXISTS pipeline_front (
+CREATE TABLE pipeline_front (
   pipeline_run_id INTEGER NOT NULL REFERENCES pipeline_runs ON DELETE CASCADE,
   vertex_id INTEGER NOT NULL,
   time_s REAL NOT NULL,

@@ -288,9 +288,7 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
   const StoredRun run = find_stored_run(store, request.run);
   RunFacts facts =
       run.captured ? facts_of_graph(store, run.id, request.spec) : facts_of_trace(store, run.id);
-  PlanChoice chosen =
-      choose_plans(store, run, request.granularity == "auto" ? "segment" : request.granularity,
-                   request.goal, request.plan_id);
+  PlanChoice chosen = choose_plans(store, run, request.granularity, request.goal, request.plan_id);
   chosen.plans.front().require_in_time();
   const StoredBaseline baseline = stored_baseline(store, run);
   for (auto* list : {&chosen.plans, &chosen.slower}) {

@@ -1,5 +1,5 @@
--- Replays of captured runs, since schema 3. Errors are predicted over captured, less 1.
-CREATE TABLE IF NOT EXISTS replays (
+-- Replays of captured runs. Errors are predicted over captured, less 1.
+CREATE TABLE replays (
   replay_id INTEGER PRIMARY KEY,
   created_utc TEXT NOT NULL,              -- ISO 8601
   command TEXT NOT NULL,
@@ -24,10 +24,11 @@ CREATE TABLE IF NOT EXISTS replays (
   source_measured_s REAL NOT NULL,        -- captured time of launches, by what the model knows of them
   source_derived_s REAL NOT NULL,
   source_guessed_s REAL NOT NULL,
-  source_unknown_s REAL NOT NULL
+  source_anchored_s REAL NOT NULL,
+  source_scaled_s REAL NOT NULL
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS replay_rows (
+CREATE TABLE replay_rows (
   replay_id INTEGER NOT NULL REFERENCES replays ON DELETE CASCADE,
   grouped_by TEXT NOT NULL CHECK (grouped_by IN ('kernel', 'class')),
   row_id INTEGER NOT NULL,                -- most captured time first
@@ -48,7 +49,7 @@ CREATE TABLE IF NOT EXISTS replay_rows (
   PRIMARY KEY (replay_id, grouped_by, row_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS replay_steps (
+CREATE TABLE replay_steps (
   replay_id INTEGER NOT NULL REFERENCES replays ON DELETE CASCADE,
   step INTEGER NOT NULL,
   name TEXT NOT NULL,

@@ -1,15 +1,11 @@
 #include "explorer/results/store.hpp"
 
-#include <cassert>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 
@@ -43,129 +39,20 @@ void check_schema(const SqlConnection& connection, const std::filesystem::path& 
         fmt::format("{}: the database was not made by rubato", path.string()),
         {.in = {}, .hint = "give another file name; rubato does not write into other databases"});
   }
-  if (found > ResultStore::schema) {
-    throw IoError(
-        fmt::format("{}: the database has schema {}; this program knows schema {}", path.string(),
-                    found, ResultStore::schema),
-        {.in = {},
-         .hint = "it was written by a newer version of rubato; use that version or another file"});
+  if (found != ResultStore::schema) {
+    throw IoError(fmt::format("{}: the database has schema {}; expected {}", path.string(), found,
+                              ResultStore::schema),
+                  {.in = {},
+                   .hint = "it was written by another version of rubato; use that version, or run "
+                           "the command again into another file"});
   }
 }
 
-std::string embedded(std::string_view name) {
-  for (const EmbeddedFile& file : embedded_schema()) {
-    if (file.name == name) return std::string(file.text);
-  }
-  assert(false && "every part of the schema is embedded");
-  return {};
-}
-
-// From an empty database (0) or an older schema to this one, inside a transaction.
-void migrate(SqlConnection& connection, std::int64_t from) {
-  if (from < 1) connection.execute(embedded("schema"));
-  if (from < 2) {
-    for (const char* part : {"schema_2", "validation", "pipeline"})
-      connection.execute(embedded(part));
-  }
-  if (from < 3) connection.execute(embedded("replay"));
-  if (from < 4) connection.execute(embedded("schema_4"));
-  if (from < 5) {
-    connection.execute_on_schema(embedded("schema_5"));
-    connection.execute(embedded("graph"));
-  }
-  if (from < 6) connection.execute(embedded("verification"));
-  if (from < 7) {
-    connection.execute(embedded("schema_7"));
-    connection.execute_on_schema(embedded("graph_changes"));
-  }
-  if (from < 8) connection.execute(embedded("schema_8"));
-  if (from < 9) connection.execute_on_schema(embedded("schema_9"));
-  if (from < 10) connection.execute(embedded("schema_10"));
-  if (from < 11) connection.execute(embedded("schema_11"));
-  if (from < 12) connection.execute_on_schema(embedded("schema_12"));
-  if (from < 13) connection.execute_on_schema(embedded("schema_13"));
-  if (from < 14) connection.execute(embedded("schema_14"));
-  if (from < 15) connection.execute_on_schema(embedded("schema_15"));
-  connection.execute(embedded("views"));
+// All tables and views into an empty database, inside a transaction.
+void make_tables(SqlConnection& connection) {
+  for (const EmbeddedFile& part : embedded_schema()) connection.execute(std::string(part.text));
   connection.execute(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                  application_id, ResultStore::schema));
-}
-
-// Whether the file's views are those of views.sql; views of its users' own do not count.
-bool views_are_ours(SqlConnection& connection) {
-  const std::string ours = embedded("views");
-  SqlStatement view(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'view'");
-  while (view.next()) {
-    if (ours.find(fmt::format("CREATE VIEW {} AS", value_as<std::string>(view.value(0)))) !=
-            std::string::npos &&
-        ours.find(value_as<std::string>(view.value(1)) + ";") == std::string::npos)
-      return false;
-  }
-  return true;
-}
-
-// A program that only reads leaves an older file as it is. It puts a temporary view before a table
-// or view of the file. `changed` gives the new form of a column; nullopt: the column stays.
-template <typename Changed>
-void look_again(SqlConnection& connection, std::string_view name, const Changed& changed) {
-  std::string columns;
-  bool any = false;
-  SqlStatement found(connection,
-                     fmt::format("SELECT name FROM pragma_table_info('{}', 'main')", name));
-  while (found.next()) {
-    const std::string column = value_as<std::string>(found.value(0));
-    const std::optional<std::string> other = changed(column);
-    any = any || other;
-    columns += (columns.empty() ? "" : ", ") + other.value_or(column);
-  }
-  if (!any) return;  // not in that schema, or nothing changed
-  connection.execute(
-      fmt::format("CREATE TEMP VIEW {0} AS SELECT {1} FROM main.{0}", name, columns));
-}
-
-// Up to schema 14 segments were called 'auto' (schema_15.sql).
-constexpr const char* segment_again = "replace(granularity, 'auto', 'segment') AS granularity";
-
-// Schemas 6 to 12 had no 'undecided' and called it kept: the rule of schema_13.sql.
-void look_at_kept_again(SqlConnection& connection) {
-  for (const auto& [name, unit] :
-       {std::pair{"verifications", "frac"}, std::pair{"v_verifications", "pct"}}) {
-    look_again(connection, name,
-               [unit = unit](const std::string& column) -> std::optional<std::string> {
-                 if (column == "granularity") return segment_again;
-                 if (column != "energy_verdict") return std::nullopt;
-                 return fmt::format(
-                     "CASE WHEN energy_verdict = 'kept' AND promised_energy_change_{0} < 0 "
-                     "AND measured_energy_change_high_{0} >= 0 THEN 'undecided' ELSE "
-                     "energy_verdict END AS energy_verdict",
-                     unit);
-               });
-  }
-}
-
-// In older files views of plans have slack and tolerance as fractions.
-void look_at_plans_again(SqlConnection& connection, std::int64_t found_schema) {
-  for (const char* name :
-       {"v_plans", "v_best_plan", "v_compare", "v_graph_plans", "v_best_graph_plan",
-        "v_compare_graphs", "v_all_plans", "v_verifications", "v_units", "v_experiment_units"}) {
-    if (found_schema < 13 && name == std::string_view("v_verifications")) continue;  // looked at
-    look_again(connection, name, [&](const std::string& column) -> std::optional<std::string> {
-      if (column == "granularity" && found_schema < 15) return segment_again;
-      if (column != "slack_frac" && column != "tolerance_frac") return std::nullopt;
-      const std::string what = column.substr(0, column.find('_'));
-      return fmt::format("100.0 * {0} AS {1}_pct", column, what);
-    });
-  }
-}
-
-// Another build of this schema made the views of the file: ours stand before them.
-void look_through_our_views(SqlConnection& connection) {
-  const std::string ours = embedded("views");
-  constexpr std::string_view create = "CREATE VIEW ";
-  for (std::size_t at = ours.find(create); at != std::string::npos; at = ours.find(create, at)) {
-    at += create.size();
-    connection.execute("CREATE TEMP VIEW " + ours.substr(at, ours.find(';', at) - at));
-  }
 }
 
 QueryResult all_rows(SqlStatement& statement) {
@@ -202,21 +89,10 @@ SqlConnection open_result_database(const std::filesystem::path& path) {
     connection.use_write_ahead_log();
     SqlTransaction transaction(connection);
     // Somebody else may have been faster between the look and the lock.
-    if (is_empty(connection)) migrate(connection, 0);
+    if (is_empty(connection)) make_tables(connection);
     transaction.commit();
   }
   check_schema(connection, path);
-  if (pragma(connection, "user_version") < ResultStore::schema) {
-    SqlTransaction transaction(connection);
-    const std::int64_t found = pragma(connection, "user_version");
-    if (found < ResultStore::schema) migrate(connection, found);
-    transaction.commit();
-  }
-  if (!views_are_ours(connection)) {  // another build of this schema made them
-    SqlTransaction transaction(connection);
-    connection.execute(embedded("views"));
-    transaction.commit();
-  }
   return connection;
 }
 
@@ -224,15 +100,6 @@ void check_result_database(const std::filesystem::path& path) {
   const SqlConnection connection(path, SqlConnection::Mode::read_only);
   wait_for_tables(connection, path);
   check_schema(connection, path);
-  const std::int64_t found = pragma(connection, "user_version");
-  if (found < ResultStore::schema) {
-    throw IoError(fmt::format("{}: the database has schema {}; expected {}", path.string(), found,
-                              ResultStore::schema),
-                  {.in = {},
-                   .hint = fmt::format("any command that writes to it brings it up to date, e.g. "
-                                       "'rubato merge -o {}'",
-                                       path.string())});
-  }
 }
 
 ResultStore ResultStore::open(const std::filesystem::path& path) {
@@ -243,11 +110,6 @@ ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
   SqlConnection connection(path, SqlConnection::Mode::read_only);
   wait_for_tables(connection, path);
   check_schema(connection, path);
-  const std::int64_t schema = pragma(connection, "user_version");
-  if (schema < 13) look_at_kept_again(connection);
-  if (schema < ResultStore::schema) look_at_plans_again(connection, schema);
-  if (schema == ResultStore::schema && !views_are_ours(connection))
-    look_through_our_views(connection);
   connection.forbid_writes();
   return ResultStore(std::move(connection));
 }

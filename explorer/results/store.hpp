@@ -1,6 +1,7 @@
 #pragma once
 // Results in SQLite: written in one transaction per exploration, read by SQL.
-// Tables: schema.sql, then schema_N.sql for each version; views: views.sql. docs/schema.md.
+// Tables: schema.sql, graph.sql, pipeline.sql, replay.sql, validation.sql, verification.sql; views:
+// views.sql. docs/schema.md.
 
 #include <cstdint>
 #include <filesystem>
@@ -26,19 +27,18 @@ struct QueryResult {
   std::vector<std::vector<SqlValue>> rows;
 };
 
-/// Opens a result database for writing; creates the file and its tables if there are none, and
-/// brings an older schema up to date.
-/// @throws IoError if the file is not a database of ours, locked, damaged, not writable, or of a
-///         newer schema; the file is then as before
+/// Opens a result database for writing; creates the file and its tables if there are none.
+/// @throws IoError if the file is not a database of ours, locked, damaged, not writable, or of
+///         another schema; the file is then as before
 [[nodiscard]] SqlConnection open_result_database(const std::filesystem::path& path);
 
-/// @throws IoError if `path` is not a readable result database of exactly this schema
+/// @throws IoError if `path` is not a readable result database of this schema
 void check_result_database(const std::filesystem::path& path);
 
 /// A result database. The schema number is in `PRAGMA user_version`.
 class ResultStore {
  public:
-  static constexpr int schema = 15;
+  static constexpr int schema = 1;
 
   /// Opens for writing, see open_result_database.
   [[nodiscard]] static ResultStore open(const std::filesystem::path& path);

@@ -1,5 +1,5 @@
--- Since schema 2: a model against measurements it has not seen.
-CREATE TABLE IF NOT EXISTS validations (
+-- A model against measurements it has not seen.
+CREATE TABLE validations (
   validation_id INTEGER PRIMARY KEY,
   created_utc TEXT NOT NULL,              -- ISO 8601
   command TEXT NOT NULL,
@@ -8,10 +8,11 @@ CREATE TABLE IF NOT EXISTS validations (
   sweep_file TEXT NOT NULL,
   holdout TEXT NOT NULL,                  -- known, few-points, folds, kernels, power-caps
   points_per_kernel INTEGER NOT NULL,
-  folds INTEGER NOT NULL
+  folds INTEGER NOT NULL,
+  model TEXT NOT NULL                     -- name or file
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS validation_points (
+CREATE TABLE validation_points (
   validation_id INTEGER NOT NULL REFERENCES validations ON DELETE CASCADE,
   point_id INTEGER NOT NULL,
   kernel TEXT NOT NULL,
@@ -26,7 +27,25 @@ CREATE TABLE IF NOT EXISTS validation_points (
   PRIMARY KEY (validation_id, point_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE VIEW IF NOT EXISTS v_validation_errors AS
+-- Plans made with the model, as measured. Changes are against the default clock.
+CREATE TABLE validation_regrets (
+  validation_id INTEGER NOT NULL REFERENCES validations ON DELETE CASCADE,
+  plans TEXT NOT NULL CHECK (plans IN ('alone', 'one-clock', 'per-kernel')),
+  slack_pct REAL NOT NULL,
+  count INTEGER NOT NULL,                 -- plans behind this row; all but 'worst_' are means over them
+  late INTEGER NOT NULL,                  -- of them take longer than the slack allows
+  time_change_pct REAL NOT NULL,
+  late_pct REAL NOT NULL,                 -- time beyond the slack; 0: in time
+  worst_late_pct REAL NOT NULL,
+  promised_energy_pct REAL NOT NULL,      -- what the model said of its plan
+  energy_change_pct REAL NOT NULL,
+  best_energy_pct REAL NOT NULL,          -- of the best plan within the slack
+  regret_pct REAL NOT NULL,               -- points that the best plan in the same time saves more
+  worst_regret_pct REAL NOT NULL,
+  PRIMARY KEY (validation_id, plans, slack_pct)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW v_validation_errors AS
 SELECT validation_id, kernel, count(*) AS points,
        100.0 * avg(abs(predicted_time_s / time_s - 1)) AS time_mape_pct,
        100.0 * avg(abs(predicted_power_w / power_w - 1)) AS power_mape_pct,

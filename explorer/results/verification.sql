@@ -1,5 +1,5 @@
--- Since schema 6: promised savings beside measured ones, rubato verify. docs/apply.md.
-CREATE TABLE IF NOT EXISTS verifications (
+-- Promised savings beside measured ones, rubato verify. docs/apply.md.
+CREATE TABLE verifications (
   verification_id INTEGER PRIMARY KEY,
   created_utc TEXT NOT NULL,              -- ISO 8601
   command TEXT NOT NULL,
@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS verifications (
   measured_time_change_frac REAL NOT NULL,
   measured_time_change_low_frac REAL NOT NULL,
   measured_time_change_high_frac REAL NOT NULL,
-  energy_verdict TEXT NOT NULL CHECK (energy_verdict IN ('kept', 'better', 'missed')),
+  -- A promised saving whose measured interval reaches to no change at all is undecided, not kept.
+  energy_verdict TEXT NOT NULL CHECK (energy_verdict IN ('kept', 'better', 'missed', 'undecided')),
   time_verdict TEXT NOT NULL CHECK (time_verdict IN ('kept', 'better', 'missed'))
 ) STRICT;

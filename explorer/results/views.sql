@@ -2,7 +2,6 @@
 -- energy change is a saving. Views start from small tables, so that a condition on
 -- a run, plan, unit or experiment finds its rows by index.
 
-DROP VIEW IF EXISTS v_plans;
 CREATE VIEW v_plans AS
 SELECT p.plan_id, p.run_id, r.gpu, r.trace_name, r.clock_grid, p.granularity, p.aggregation, p.goal,
        100.0 * p.slack_frac AS slack_pct, 100.0 * p.tolerance_frac AS tolerance_pct, p.status, p.time_s, p.energy_j,
@@ -21,7 +20,6 @@ JOIN runs r ON r.run_id = p.run_id
 CROSS JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default';  -- CROSS: looked up last
 
 -- What an explored run's numbers rest on: shares of the default time by where the kernels' times come from.
-DROP VIEW IF EXISTS v_trust;
 CREATE VIEW v_trust AS
 SELECT r.run_id, r.gpu, r.gpu_calibrated, r.power_limit_w, r.trace_name,
        100.0 * sum(CASE k.coefficients WHEN 'measured' THEN pk.time_s ELSE 0.0 END) / sum(pk.time_s) AS measured_pct,
@@ -37,7 +35,6 @@ GROUP BY r.run_id;
 
 -- The least energy per run among the plans no slower than the default clocks allow; beside it what to set, where it is one clock,
 -- and what it rests on.
-DROP VIEW IF EXISTS v_best_plan;
 CREATE VIEW v_best_plan AS
 SELECT v.*, r.power_limit_w,
        (SELECT count(DISTINCT clock_id) FROM plan_entries e WHERE e.plan_id = v.plan_id) AS clocks,
@@ -56,7 +53,6 @@ CROSS JOIN v_plans v ON v.run_id = r.run_id AND v.plan_id = (
   WHERE run_id = r.run_id AND goal = 'strict_waste' AND status IN ('optimal', 'feasible')
   ORDER BY energy_j, plan_id LIMIT 1);
 
-DROP VIEW IF EXISTS v_kernel_savings;
 CREATE VIEW v_kernel_savings AS
 SELECT p.plan_id, p.run_id, k.kernel_id, k.name, k.label, k.class, k.pass, pk.launches,
        pk.time_s, pk.energy_j, bk.time_s AS default_time_s, bk.energy_j AS default_energy_j,
@@ -70,14 +66,12 @@ JOIN plans b ON b.run_id = p.run_id AND b.goal = 'default'
 JOIN plan_kernels bk ON bk.plan_id = b.plan_id AND bk.kernel_id = pk.kernel_id;
 
 -- Every cell by run, kernel and clock.
-DROP VIEW IF EXISTS profile_cells;
 CREATE VIEW profile_cells AS
 SELECT k.run_id, k.kernel_id, c.clock_id, x.time_s, x.energy_j, x.effective_core_mhz, x.power_limited
 FROM kernels k
 JOIN clocks c ON c.run_id = k.run_id
 JOIN cells x ON x.cell_id = k.first_cell + c.clock_id;
 
-DROP VIEW IF EXISTS v_plan_clocks;
 CREATE VIEW v_plan_clocks AS
 SELECT p.plan_id, p.run_id, e.site_id, e.segment, e.repeat, k.name AS kernel, k.label, k.class, k.pass,
        c.label AS clock, c.mem_state, c.core_mhz, x.time_s, x.energy_j, x.effective_core_mhz,
@@ -88,7 +82,6 @@ JOIN kernels k ON k.run_id = e.run_id AND k.kernel_id = e.kernel_id
 JOIN clocks c ON c.run_id = e.run_id AND c.clock_id = e.clock_id
 JOIN cells x ON x.cell_id = k.first_cell + e.clock_id;
 
-DROP VIEW IF EXISTS v_pass_grid;
 CREATE VIEW v_pass_grid AS
 SELECT k.run_id, k.pass, c.clock_id, c.label AS clock, c.mem_state, c.core_mhz,
        sum(x.time_s * k.launches) AS time_s, sum(x.energy_j * k.launches) AS energy_j
@@ -97,7 +90,6 @@ JOIN clocks c ON c.run_id = k.run_id
 JOIN cells x ON x.cell_id = k.first_cell + c.clock_id
 GROUP BY k.run_id, k.pass, c.clock_id;
 
-DROP VIEW IF EXISTS v_front;
 CREATE VIEW v_front AS
 SELECT f.run_id, f.granularity, f.point_id, f.time_s, f.energy_j,
        100.0 * (f.time_s / b.time_s - 1) AS time_change_pct,
@@ -106,7 +98,6 @@ FROM front_points f
 JOIN plans b ON b.run_id = f.run_id AND b.goal = 'default';
 
 -- The same question in two runs.
-DROP VIEW IF EXISTS v_compare;
 CREATE VIEW v_compare AS
 SELECT a.run_id AS run_a, b.run_id AS run_b, a.granularity, a.aggregation, a.goal, a.slack_pct,
        a.time_s AS time_a_s, b.time_s AS time_b_s, a.energy_j AS energy_a_j, b.energy_j AS energy_b_j,
@@ -121,7 +112,6 @@ JOIN v_plans b ON b.granularity = a.granularity AND b.aggregation = a.aggregatio
 -- those of the played plan, the gap where it is in time. Its interval is assumed to be the 90 % interval of the plan as it was made,
 -- shifted by as much. v_graph_plans has the plan as it was made.
 -- One SELECT, which SQLite can flatten: a UNION would be read whole.
-DROP VIEW IF EXISTS v_units;
 CREATE VIEW v_units AS
 SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_plan_id, u.program_version,
        coalesce(r.gpu, g.gpu) AS gpu, coalesce(r.trace_name, h.capture) AS trace_name, g.captured_clock,
@@ -184,13 +174,11 @@ LEFT JOIN graph_plans q ON q.graph_plan_id = u.graph_plan_id
 LEFT JOIN graph_runs g ON g.graph_run_id = u.graph_run_id
 LEFT JOIN graph_settings h ON h.graph_run_id = u.graph_run_id;
 
-DROP VIEW IF EXISTS v_experiment_units;
 CREATE VIEW v_experiment_units AS
 SELECT eu.experiment_id, eu.scenario, u.*
 FROM experiment_units eu
 JOIN v_units u ON u.unit_id = eu.unit_id;
 
-DROP VIEW IF EXISTS v_experiments;
 CREATE VIEW v_experiments AS
 SELECT e.experiment_id, e.name, e.first_run_utc, e.planned_units,
        (SELECT count(DISTINCT unit_id) FROM experiment_units eu
@@ -198,7 +186,6 @@ SELECT e.experiment_id, e.name, e.first_run_utc, e.planned_units,
 FROM experiments e;
 
 -- Per experiment, setting, goal and slack: the answer that uses the least energy, of those in time with their changes of clock.
-DROP VIEW IF EXISTS v_best_unit;
 CREATE VIEW v_best_unit AS
 SELECT * FROM (
   SELECT v.*, row_number() OVER (PARTITION BY experiment_id, run_id, graph_run_id, goal, slack_pct
@@ -206,7 +193,6 @@ SELECT * FROM (
   FROM v_experiment_units v WHERE status IN ('optimal', 'feasible') AND keeps_slack)
 WHERE rank = 1;
 
-DROP VIEW IF EXISTS v_class_savings;
 CREATE VIEW v_class_savings AS
 SELECT plan_id, run_id, class, pass, sum(launches) AS launches, sum(default_energy_j) AS default_energy_j,
        sum(saved_j) AS saved_j, 100.0 * (sum(time_s) / sum(default_time_s) - 1) AS time_change_pct,
@@ -215,7 +201,6 @@ FROM v_kernel_savings
 GROUP BY plan_id, run_id, class, pass;
 
 -- Per axis and value: what the units of the product of the axes with that value save.
-DROP VIEW IF EXISTS v_sensitivity;
 CREATE VIEW v_sensitivity AS
 SELECT experiment_id, 'gpu' AS axis, CAST(gpu AS TEXT) AS value, count(*) AS units,
        avg(energy_change_pct) AS mean_energy_change_pct, min(energy_change_pct) AS best_energy_change_pct,
@@ -328,7 +313,6 @@ SELECT experiment_id, 'seed' AS axis, CAST(seed AS TEXT) AS value, count(*) AS u
 FROM v_experiment_units WHERE seed IS NOT NULL AND scenario = '' GROUP BY experiment_id, seed;
 
 -- The same question answered by two program versions.
-DROP VIEW IF EXISTS v_regressions;
 CREATE VIEW v_regressions AS
 SELECT a.question_id, a.unit_id AS unit_a, b.unit_id AS unit_b, a.program_version AS version_a,
        b.program_version AS version_b, pa.granularity, pa.aggregation, pa.goal,
@@ -341,7 +325,6 @@ JOIN v_units pa ON pa.unit_id = a.unit_id
 JOIN v_units pb ON pb.unit_id = b.unit_id;
 
 -- Plans of captured runs, change against the default clocks.
-DROP VIEW IF EXISTS v_graph_plans;
 CREATE VIEW v_graph_plans AS
 SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.captured_clock_source, r.ranks, r.gpus,
        p.granularity,
@@ -362,7 +345,6 @@ SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.c
 FROM graph_plans p JOIN graph_runs r USING (graph_run_id);
 
 -- Verifications with the plan they are of, in either kind of run. The plan is found by its totals, which are equal to the last bit.
-DROP VIEW IF EXISTS v_verifications;
 CREATE VIEW v_verifications AS
 SELECT v.verification_id, v.created_utc, v.gpu, v.source, v.granularity, v.pairs,
        p.run_id, p.plan_id, g.graph_run_id, g.graph_plan_id,
@@ -388,7 +370,6 @@ LEFT JOIN graph_plans g ON g.graph_plan_id = (
     AND energy_j = v.plan_energy_j ORDER BY graph_plan_id LIMIT 1);
 
 -- As v_best_plan: per captured run and slack asked for, the plan with the least energy as played. (Plans of least cost are of no slack.)
-DROP VIEW IF EXISTS v_best_graph_plan;
 CREATE VIEW v_best_graph_plan AS
 SELECT v.*
 FROM graph_plans b
@@ -400,7 +381,6 @@ WHERE b.graph_plan_id = (
   ORDER BY coalesce(counted_energy_change_pct, energy_change_pct), graph_plan_id LIMIT 1);
 
 -- The same question answered for two captured runs, as v_compare.
-DROP VIEW IF EXISTS v_compare_graphs;
 CREATE VIEW v_compare_graphs AS
 SELECT a.graph_run_id AS graph_run_a, b.graph_run_id AS graph_run_b, a.granularity, 100.0 * a.slack_frac AS slack_pct,
        a.time_s AS time_a_s, b.time_s AS time_b_s, a.energy_j AS energy_a_j, b.energy_j AS energy_b_j
@@ -408,7 +388,6 @@ FROM graph_plans a
 JOIN graph_plans b ON b.granularity = a.granularity AND b.slack_frac = a.slack_frac;
 
 -- Plans of pipelines, change against the baseline of the same run.
-DROP VIEW IF EXISTS v_pipeline_plans;
 CREATE VIEW v_pipeline_plans AS
 SELECT p.pipeline_plan_id, p.pipeline_run_id, r.profile, r.schedule, r.stages, r.microbatches,
        p.goal, p.status, p.deadline_s, p.time_s, p.energy_j, 100.0 * p.gap_frac AS gap_pct,
@@ -425,7 +404,6 @@ JOIN pipeline_plans b ON b.pipeline_run_id = p.pipeline_run_id AND b.goal = 'bas
 
 -- Plans of everything that can be planned, with what they all have: kind says in which family of tables run_id and plan_id are. Change
 -- is against the default clocks or the baseline of the same run, slack the time allowed beyond those.
-DROP VIEW IF EXISTS v_all_plans;
 CREATE VIEW v_all_plans AS
 SELECT 'trace' AS kind, v.run_id, v.plan_id, r.created_utc, v.trace_name AS work, v.gpu, v.granularity, v.goal, v.slack_pct,
        v.status, v.time_s, v.energy_j, v.time_change_pct, v.time_change_low_pct, v.time_change_high_pct,

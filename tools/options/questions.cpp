@@ -147,8 +147,6 @@ void check_numbers(const QuestionOptions& o) {
 
 std::vector<std::string> goal_words(std::vector<std::string> goals) {
   for (std::string& goal : goals) {
-    if (goal == "waste")
-      throw UsageError("--goal 'waste' is called strict_waste, and relaxed_waste with --slack");
     if (goal.starts_with("least_")) goal.erase(0, std::string_view("least_").size());
   }
   return goals;

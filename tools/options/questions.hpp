@@ -43,7 +43,7 @@ void check_slack(double slack_pct);
 void check_numbers(const QuestionOptions& options);
 
 /// Goals by the names of --goal. Names of tables and databases are taken too: "least_energy" is
-/// "energy". @throws UsageError for "waste", a name of older versions
+/// "energy".
 [[nodiscard]] std::vector<std::string> goal_words(std::vector<std::string> goals);
 
 /// Completes the options from the line. Slacks without --goal ask for relaxed_waste; of several

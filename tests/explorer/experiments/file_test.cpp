@@ -109,7 +109,7 @@ TEST(Experiment, CombinationsThatCannotBeRunAreNamedTogether) {
   expect_error<DataError>(
       [] {
         (void)planned(base +
-                      "[axes]\ntensor_parallel = [1, 3]\ngoal = ['waste', "
+                      "[axes]\ntensor_parallel = [1, 3]\ngoal = ['strict_waste', "
                       "'time']\n[scenario.hot]\npower_limit_w = 9000\n");
       },
       "goal 'time' needs either energy_budget_j or power_budget_w\nerror: ", "[[drop]]");
@@ -118,7 +118,7 @@ TEST(Experiment, CombinationsThatCannotBeRunAreNamedTogether) {
   expect_rejected(base + "[axes]\ngpu = 'rtx-3080'\n",
                   "there is no GPU spec 'rtx-3080'; did you mean");
   expect_rejected(base + "[axes]\ngranularity = 'kernels'\n", "did you mean 'kernel'?");
-  expect_rejected(base + "[axes]\ngranularity = 'auto'\ngoal = 'edp'\n",
+  expect_rejected(base + "[axes]\ngranularity = 'segment'\ngoal = 'edp'\n",
                   "granularity 'segment' plans for goal 'strict_waste'");
 }
 

@@ -1,5 +1,4 @@
-// Cells of kernels: shared by those that are alike, and kept when an older database is brought up
-// to date.
+// Cells of kernels: shared by those that are alike.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +15,6 @@
 #include "common/sqlite.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/results/store.hpp"
-#include "tests/explorer/results/older_schemas.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -47,30 +45,6 @@ class StoredCells : public testing::Test {
  private:
   TemporaryFolder folder_;
 };
-
-// Cells of schema 13 were a table; they can be read there, and stay what they are.
-TEST_F(StoredCells, OfSchema13AreKept) {
-  add_run();
-  add_run(250.0);
-  const auto before = cells();
-  ASSERT_EQ(before.size(), 2U * 46 * 6);
-  back_to_schema_13(db());
-  EXPECT_EQ(number("SELECT count(*) FROM sqlite_schema WHERE name = 'cells'"), 0);
-  EXPECT_EQ(cells(), before);
-  {
-    const SqlConnection now = open_result_database(db());
-    EXPECT_FALSE(SqlStatement(now, "PRAGMA foreign_key_check").next());
-  }
-  EXPECT_EQ(cells(), before);
-  EXPECT_EQ(number("SELECT count(*) FROM cells"), 2 * 46 * 6);
-  EXPECT_EQ(number("SELECT count(*) FROM v_plan_clocks"),
-            number("SELECT count(*) FROM plan_entries"));
-  // A run that comes after them has cells of its own, even if they are the same.
-  add_run();
-  const auto after = cells();
-  ASSERT_EQ(after.size(), 3U * 46 * 6);
-  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i], before[i]);
-}
 
 // As many are stored as there are kernels that differ at any clock, whichever run they are of.
 TEST_F(StoredCells, AreSharedByKernelsThatAreAlike) {

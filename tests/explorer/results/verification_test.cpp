@@ -13,7 +13,6 @@
 #include "explorer/report/run_report.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
-#include "tests/explorer/results/older_schemas.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -118,49 +117,6 @@ TEST_F(Verify, UndecidedIsStoredAsSuch) {
                        .rows.at(0);
   EXPECT_EQ(std::get<std::string>(row[0]), "undecided");
   EXPECT_EQ(std::get<double>(row[1]), 1.0);
-}
-
-// What is read of the rows of the test below, with the file as it is.
-void looked_at_again_by_readers(const std::filesystem::path& db) {
-  for (const char* table : {"verifications", "v_verifications"}) {  // read, the file as it is
-    const auto read = ResultStore::open_read_only(db)
-                          .query(fmt::format("SELECT energy_verdict, time_verdict FROM {} ORDER BY "
-                                             "verification_id",
-                                             table))
-                          .rows;
-    const std::vector<std::vector<SqlValue>> looked_at{
-        {"kept", "missed"}, {"undecided", "better"}, {"kept", "better"}};
-    EXPECT_EQ(read, looked_at) << table;
-  }
-}
-
-// Schema 12 knew three verdicts and called this one kept.
-TEST_F(Verify, KeptOfSchema12IsLookedAtAgain) {
-  const auto db = folder_ / "r.db";
-  Verification found = of(noisy_pairs);
-  store_verification(db, of(two_pairs), "sure");
-  found.energy = PromiseVerdict::kept;
-  store_verification(db, found, "unsure");
-  found.promised_energy = {0.0, -0.1, 0.1};
-  store_verification(db, found, "nothing promised");
-  {
-    back_to_schema_12(db);
-    SqlConnection old(db, SqlConnection::Mode::create);
-    expect_error<IoError>(
-        [&] { old.execute("UPDATE verifications SET energy_verdict = 'undecided'"); },
-        "CHECK constraint failed");
-  }
-  looked_at_again_by_readers(db);
-  SqlConnection store = open_result_database(db);
-  SqlStatement rows(store, "SELECT command, energy_verdict FROM verifications");
-  std::map<std::string, std::string> verdicts;
-  while (rows.next())
-    verdicts[std::get<std::string>(rows.value(0))] = std::get<std::string>(rows.value(1));
-  const std::map<std::string, std::string> expected{
-      {"sure", "kept"}, {"unsure", "undecided"}, {"nothing promised", "kept"}};
-  EXPECT_EQ(verdicts, expected);
-  expect_error<IoError>([&] { store.execute("UPDATE verifications SET time_verdict = 'maybe'"); },
-                        "CHECK constraint failed");
 }
 
 TEST_F(Verify, SaysWhatIsWrongWithAFile) {

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 from rubato.errors import DataError, IoError
 
 SCHEMA = 1
-SEGMENT = "segment"  #: granularity of runs of launches; "auto" in older files
+SEGMENT = "segment"  #: granularity of runs of launches
 Shape = tuple[tuple[int, ...], tuple[int, ...]]  #: grid and block of a launch
 
 
@@ -181,7 +181,7 @@ def _plan(one: Mapping[str, Any], clocks: Sequence[Clock]) -> Plan:
     devices = tuple(device(given) for given in one["devices"])
     if not devices:
         raise ValueError("a plan has no device")
-    return Plan(int(one["plan_id"]), SEGMENT if one["granularity"] == "auto" else one["granularity"], float(one["slack_frac"]),
+    return Plan(int(one["plan_id"]), one["granularity"], float(one["slack_frac"]),
                 Expected(**{name: one["expected"][name] for name in names}), devices)
 
 

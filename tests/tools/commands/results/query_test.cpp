@@ -8,14 +8,15 @@
 namespace rubato {
 namespace {
 
-TEST_F(ProgramRun, QuestionsAboutSweepsSayThatADatabaseIsOlder) {
+TEST_F(ProgramRun, ADatabaseOfAnotherSchemaIsOneClearError) {
   expect("trace gen gpt3-xl --batch 8 --tp 2 -o t.json", 0, "");
   expect("explore t.json --db r.db", 0, "stored as run 1");
-  open_result_database(folder_ / "r.db").execute("PRAGMA user_version = 11");
-  for (const char* command : {"top --db r.db", "report --db r.db --experiment latest -o r.html",
-                              "export best --db r.db --experiment latest"})
-    expect(command, 4, "the database has schema 11; expected 15");
-  expect("show 1 --db r.db", 0, "");
+  open_result_database(folder_ / "r.db").execute("PRAGMA user_version = 2");
+  for (const char* command :
+       {"top --db r.db", "report --db r.db --experiment latest -o r.html",
+        "export best --db r.db --experiment latest", "show 1 --db r.db",
+        "query --db r.db 'SELECT 1'", "explore t.json --db r.db", "merge r.db -o new.db"})
+    expect(command, 4, "the database has schema 2; expected 1");
 }
 
 TEST_F(ProgramRun, ShowsTimesInTheUnitThatSuitsAndNamesOfColumnsAsWords) {
