@@ -236,11 +236,14 @@ JsonDocument JsonDocument::read(const std::filesystem::path& path) {
 JsonNode JsonDocument::root() const { return {json_.get(), source_.get(), ""}; }
 
 void JsonDocument::expect_schema(std::uint64_t supported) const {
-  const JsonNode schema = root().at("schema");
-  const std::uint64_t found = schema.count();
+  root().at("schema").check_schema(supported);
+}
+
+void JsonNode::check_schema(std::uint64_t supported) const {
+  const std::uint64_t found = count();
   if (found == supported) return;
-  schema.fail(fmt::format("schema {} is not supported; expected {}", found, supported),
-              found > supported ? "the file was written by a newer version of rubato" : "");
+  fail(fmt::format("schema {} is not supported; expected {}", found, supported),
+       found > supported ? "the file was written by a newer version of rubato" : "");
 }
 
 }  // namespace rubato

@@ -41,6 +41,10 @@ struct JsonSource {
 /// messages. Valid while the document lives.
 class JsonNode {
  public:
+  /// This number is a file's `schema`.
+  /// @throws DataError if it is not `supported`; a newer one asks for a newer program
+  void check_schema(std::uint64_t supported) const;
+
   /// Checks that this is an object with every required key and no key outside
   /// both lists. Call it first: else a misspelt optional key reads as one that is not there.
   /// @throws DataError, with the nearest known key

@@ -64,7 +64,6 @@ struct RecordTable {
 inline constexpr std::array record_tables{
     RecordTable{"validations", "validation_id", ""},
     RecordTable{"validation_points", "", "validation_id"},
-    RecordTable{"validation_regrets", "", "validation_id"},
     RecordTable{"replays", "replay_id", ""},
     RecordTable{"replay_rows", "", "replay_id"},
     RecordTable{"replay_steps", "", "replay_id"},

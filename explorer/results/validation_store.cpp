@@ -11,9 +11,9 @@ std::int64_t store_validation(const std::filesystem::path& path, const GpuSpec& 
                               std::span<const ValidatedPoint> points, const std::string& command) {
   SqlConnection connection = open_result_database(path);
   SqlTransaction transaction(connection);
-  SqlStatement(connection, "INSERT INTO validations VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  SqlStatement(connection, "INSERT INTO validations VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(now_utc(), command, program_version(), spec.name, sweep.file, name_of(options.holdout),
-           options.points, options.folds, "builtin");
+           options.points, options.folds);
   const std::int64_t id = connection.last_insert_id();
   SqlStatement row(connection,
                    "INSERT INTO validation_points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");

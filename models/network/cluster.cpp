@@ -75,9 +75,7 @@ bool between_nodes(LinkKind value) noexcept {
 ClusterSpec read_cluster(const JsonNode& node) {
   node.expect_keys({"schema", "name", "title", "gpus_per_node", "nodes", "inside"},
                    {"between", "in_switch_gbs", "latency_scale"});
-  if (const std::uint64_t schema = node.at("schema").count(); schema != ClusterSpec::schema) {
-    node.at("schema").fail(fmt::format("is {}; expected {}", schema, ClusterSpec::schema));
-  }
+  node.at("schema").check_schema(ClusterSpec::schema);
   ClusterSpec cluster{.name = node.at("name").text(),
                       .title = node.at("title").text(),
                       .gpus_per_node = read_number_of(node.at("gpus_per_node")),

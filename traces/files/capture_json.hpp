@@ -11,7 +11,7 @@
 
 namespace rubato {
 
-inline constexpr std::uint64_t capture_schema = 2;  ///< 1 is read too: without calls, collectives
+inline constexpr std::uint64_t capture_schema = 1;
 
 /// The text of a capture; load_capture gives back an equal one. Needs about as much memory as
 /// the capture itself.

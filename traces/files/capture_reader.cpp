@@ -103,8 +103,9 @@ class CaptureReader {
   }
 
   void read(std::string_view key, const JsonNode& node) {
-    if (key == "schema") return check_schema(node);
-    if (key == "kind") {
+    if (key == "schema") {
+      node.check_schema(capture_schema);
+    } else if (key == "kind") {
       if (node.text() != "capture")
         node.fail(fmt::format("found '{}'; expected 'capture'", printable(node.text())));
     } else if (key == "name") {
@@ -128,13 +129,6 @@ class CaptureReader {
     } else {
       list(key, node);
     }
-  }
-
-  static void check_schema(const JsonNode& node) {
-    const std::uint64_t found = node.count();
-    if (found == capture_schema || found == 1) return;
-    node.fail(fmt::format("schema {} is not supported; expected 1 or {}", found, capture_schema),
-              found > capture_schema ? "the file was written by a newer version of rubato" : "");
   }
 
   void step_source(const JsonNode& node) {

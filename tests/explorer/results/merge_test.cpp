@@ -214,9 +214,8 @@ TEST_F(Merge, KnowsEveryTable) {
   run(all, file("a.db"));
   const char* const records = R"(
     INSERT INTO plan_marks SELECT min(plan_id), 'k', 'r' FROM plans;
-    INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5, 'builtin');
+    INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5);
     INSERT INTO validation_points VALUES (7, 0, 'k', 'm', NULL, NULL, 1, 1, 1, 1, 0);
-    INSERT INTO validation_regrets VALUES (7, 'alone', 5, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0);
     INSERT INTO replays VALUES (4, 't', 'c', 'v', 'f', 'n', 'g', 'm/c', 'm/c', NULL, NULL, NULL,
       1, 1, 1, 1, 1, 1, 1, NULL, NULL, 0, 0, 1, 0, 0);
     INSERT INTO replay_rows VALUES

@@ -148,7 +148,7 @@ TEST_F(CaptureJson, WrongEntriesAreNamed) {
     const auto path = file("bad.json", replaced(good, from, to));
     expect_error<DataError>([&] { (void)load_capture(path); }, what, hint);
   };
-  rejected("\"schema\": 2", "\"schema\": 3", "schema 3 is not supported; expected 1 or 2",
+  rejected("\"schema\": 1", "\"schema\": 2", "schema 2 is not supported; expected 1",
            "written by a newer version");
   rejected("\"kind\": \"capture\"", "\"kind\": \"picture\"", "found 'picture'; expected 'capture'");
   rejected("\"devices\"", "\"device\"", "unknown key 'device'; did you mean 'devices'?");

@@ -68,7 +68,7 @@ TEST_F(Formats, AreToldByStructureNotByWords) {
   EXPECT_EQ(format(R"({"iter_1": {"fwd_start": [1]}})"), CaptureFormat::pipeline_passes);
   EXPECT_EQ(format(R"({"schema": 1, "name": "\"kind\": \"capture\""})"),
             CaptureFormat::rubato_json);
-  EXPECT_EQ(format(R"({"schema": 2, "kind": "capture"})"), CaptureFormat::rubato_capture);
+  EXPECT_EQ(format(R"({"schema": 1, "kind": "capture"})"), CaptureFormat::rubato_capture);
   expect_error<DataError>([&] { (void)format(R"({"cache": {"a": 1}, "objective": "time"})"); },
                           "its members are cache, objective", "expected a PyTorch profiler trace");
   expect_error<DataError>([&] { (void)format(""); }, "is empty");
