@@ -291,13 +291,12 @@ def drawn_pages(page, folder):
     run("replay", EXAMPLES / "run.pt.trace.json.gz", "--power", EXAMPLES / "run.power.csv", "--page", folder / "replay.html")
     sweep = (EXAMPLES / "a100-sweep.csv", "--gpu", "a100-sxm4-80gb")
     run("validate", *sweep, "--page", folder / "validation.html")
-    run("validate", *sweep, "--model", "builtin,linear", "--page", folder / "models.html")
     run("transfer", "--db", folder / "r.db", "--batches", "1,40", "--tp", "1,2", "--page", folder / "transfer.html")
     run("pipeline", "plan", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "84", "--slack", "0,5", "--page", folder / "pipeline.html")
     run("sweep-latency", "gpt3-xl", "--latencies-us", "1,6000,500000", "--page", folder / "latency.html")
     run("reproduce", "spaan2026", "--report", folder / "reproduce.html")
     run("trace", "scale", "gpt3-small", "--tp", "1..2", "--pp", "1..2", "--dp", "1..2", "--microbatches", "4", "--page", folder / "scale.html")
-    for name in ("scale", "replay", "validation", "models", "transfer", "pipeline", "latency", "reproduce"):
+    for name in ("scale", "replay", "validation", "transfer", "pipeline", "latency", "reproduce"):
         sound(page, folder / f"{name}.html")
         assert count(page, ".tools button") >= 2, name
         page.hover("svg .mark")

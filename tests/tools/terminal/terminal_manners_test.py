@@ -60,7 +60,7 @@ class Manners(ProgramCase):
         for command in (("explore", *FEW), ("explore", capture, *FEW), ("replay", capture), ("replay", capture, "--per-kernel"), ("trace", "show", "gpt3-xl"),
                         ("trace", "scale", "gpt3-small", "--tp", "1,2", "--no-plans"), ("sweep-latency", "gpt3-xl", "--latencies-us", "10"),
                         ("transfer", "--batches", "1", "--db", "r.db"), ("suggest", "gpt3-xl"), ("gpus",),
-                        ("validate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb", "--model", "linear"),
+                        ("validate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb"),
                         ("pipeline", "plan", *PIPELINE), ("pipeline", "compare", *PIPELINE), ("pipeline", "straggle", *PIPELINE)):
             json.loads(self.run_program(*command, "--json").stdout)
             rows = [json.loads(line) for line in self.run_program(*command, "--json-lines").stdout.splitlines()]

@@ -73,7 +73,7 @@ def main():
     failures = []
     documents = {
         "trace": explored("gpt3-xl", "--slack", "2%", "--per-pass", "--per-kernel"),
-        "segment": explored("gpt3-xl", "--gpu", "a100-sxm4-80gb", "--granularity", "auto", "--switching", "spec", "--slack", 2),
+        "segment": explored("gpt3-xl", "--gpu", "a100-sxm4-80gb", "--granularity", "segment", "--switching", "spec", "--slack", 2),
         "goals": explored("gpt3-xl", "--goal", "edp,energy,strict_waste", "--granularity", "iteration"),
         "costs": explored("gpt3-xl", "--goal", "strict_waste,cost", "--price-per-kwh", 0.12, "--price-per-gpu-hour", 0.05, "--host-power", 100),
         "captured cost": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,segment", "--goal", "strict_waste,cost",
