@@ -203,7 +203,7 @@ ExitStatus run_program(int argc, char** argv) {
     if (!app.remaining(true).empty()) throw_usage_error(app, CLI::ExtrasError({}));
     std::ostringstream text;
     const auto status = static_cast<ExitStatus>(app.exit(success, text, text));
-    print(wrapped_help(text.str(), table_style().columns));
+    print(wrapped_help(text.str(), line_width()));
     return status;
   } catch (const CLI::ParseError& error) {
     throw_usage_error(app, error);

@@ -137,14 +137,15 @@ void print(std::string_view text) {
   write_file("-", safe);
 }
 
-void print_notes(std::string_view text) { print(wrapped(text, table_style().columns)); }
+void print_notes(std::string_view text) { print(wrapped(text, line_width())); }
 
-void print(const OutputTable& table, OutputFormat format) {
+void print(const OutputTable& table, OutputFormat format, bool whole) {
   if (format != OutputFormat::table) return print(marked_rows(table.render(format), format));
   refuse_if_interrupted();
   clear_progress();
   part.printed = part.printed || is_part();
-  write_file("-", table.text(table_style()));  // its names are printable, its inks our own
+  // Its names are printable, its inks our own.
+  write_file("-", whole ? table.whole_text(table_style()) : table.text(table_style()));
 }
 
 }  // namespace rubato

@@ -54,6 +54,7 @@ void print(std::string_view text);
 void print_notes(std::string_view text);
 
 /// A table as the terminal shows it, JSON, JSON lines or CSV.
-void print(const OutputTable& table, OutputFormat format);
+/// @param whole  no column may be left out (OutputTable::whole_text)
+void print(const OutputTable& table, OutputFormat format, bool whole = false);
 
 }  // namespace rubato

@@ -32,13 +32,14 @@ constexpr std::string_view between_columns = "  ";
 struct TableColumn {
   const Column* column;
   std::size_t place;        // among those that are shown
+  Room room = Room::usual;  // the column's, or same
   std::size_t natural = 0;  // width, if nothing is cut
   std::size_t width = 0;
   bool left = false;  // text: may be shortened
 
   // The least width. A text that is `needed` keeps all of its own while others can be shortened.
   [[nodiscard]] std::size_t least(bool keep_needed, std::size_t least_text = 12) const {
-    const bool whole = !left || column->whole || (keep_needed && column->room == Room::needed);
+    const bool whole = !left || column->whole || (keep_needed && room == Room::needed);
     return whole ? width : std::min(width, least_text);
   }
 };
@@ -63,8 +64,8 @@ std::vector<std::string> leave_out(std::vector<TableColumn>& columns, std::size_
   while (columns.size() > 1) {
     const auto first =
         std::ranges::min_element(columns.rbegin(), columns.rend() - 1, {},
-                                 [](const TableColumn& column) { return column.column->room; });
-    const Room room = first->column->room;
+                                 [](const TableColumn& column) { return column.room; });
+    const Room room = first->room;
     const auto least = [&](const TableColumn& c) {
       return room < Room::usual ? c.least(true, beside_details) : c.least(room != Room::needed);
     };
@@ -262,6 +263,10 @@ Layout laid_out(const std::vector<Column>& columns, const std::vector<std::vecto
     TableColumn& column = layout.columns.emplace_back(
         TableColumn{.column = &columns[c], .place = layout.columns.size()});
     column.left = std::ranges::any_of(rows, [&](const auto& row) { return is_text(row[c]); });
+    const bool same = rows.size() > 1 && std::ranges::all_of(rows, [&](const auto& row) {
+                        return row[c] == rows.front()[c];
+                      });
+    column.room = same && columns[c].room != Room::needed ? Room::same : columns[c].room;
     for (const auto& line : lines)
       column.natural = std::max(column.natural, display_width(line[column.place]));
     column.width = columns[c].whole ? column.natural : std::min(column.natural, style.longest_text);
@@ -297,6 +302,24 @@ std::string OutputTable::text(const TableStyle& style) const {
     text += aligned + '\n';
   }
   return text + cut_line(left_out, columns, lines[0], style.columns);
+}
+
+std::string OutputTable::whole_text(const TableStyle& style) const {
+  const std::vector<std::vector<std::string>> lines = shown(TableStyle::no_limit);
+  if (rows_.empty() || laid_out(columns_, rows_, lines, style).left_out.empty()) return text(style);
+  std::size_t widest = 0;
+  for (const std::string& title : lines[0]) widest = std::max(widest, display_width(title));
+  std::string text;
+  for (std::size_t l = 1; l < lines.size(); ++l) {
+    if (l > 1) text += '\n';
+    for (std::size_t c = 0; c < lines[l].size(); ++c) {
+      const std::string& title = lines[0][c];
+      text += (style.colours ? inked(title, Ink::bold) : title) +
+              std::string(widest - display_width(title), ' ') + std::string(between_columns) +
+              lines[l][c] + '\n';
+    }
+  }
+  return text;
 }
 
 nlohmann::ordered_json OutputTable::row_json(std::size_t row) const {

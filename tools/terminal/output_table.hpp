@@ -21,9 +21,10 @@ enum class OutputFormat { table, json, json_lines, csv };
 /// One value; monostate is missing: "-" in a table, null in JSON, empty in CSV.
 using Cell = std::variant<std::monostate, std::string, double, std::int64_t, bool>;
 
-/// Which columns a narrow terminal loses first: what other columns say too (joules beside a change
-/// in percent), details, and last what a reader must know, such as warnings and what to set.
-enum class Room { spare, detail, usual, needed };
+/// Which columns a narrow terminal loses first: what is the same in all rows (worked out, unless
+/// needed), what other columns say too (joules beside a change in percent), details, and last what
+/// a reader must know, such as warnings and what to set.
+enum class Room { same, spare, detail, usual, needed };
 
 /// A column. `key` names it in JSON and CSV and carries the unit ("time_ms").
 struct Column {
@@ -61,8 +62,12 @@ class OutputTable {
   [[nodiscard]] std::string render(OutputFormat format) const;
 
   /// Aligned text that keeps to a width. Names are shortened. Where that is not enough, columns are
-  /// left out in the order of Room, the right before the left. A last line says both.
+  /// left out in the order of Room, the right before the left; what is the same in all rows goes
+  /// first. A last line says both.
   [[nodiscard]] std::string text(const TableStyle& style = {}) const;
+
+  /// As text() where it has room for all columns; else a block of lines per row, a line per column.
+  [[nodiscard]] std::string whole_text(const TableStyle& style = {}) const;
 
   /// Whether text() shows the column.
   [[nodiscard]] bool has_room_for(std::string_view key, const TableStyle& style = {}) const;

@@ -29,14 +29,14 @@ std::string_view variable(const char* name) {
   return value == nullptr ? std::string_view() : value;
 }
 
-std::size_t terminal_columns() {
+// Nothing where nobody says it: in a file or a pipe.
+std::optional<std::size_t> terminal_columns() {
   if (const std::optional<std::uint64_t> asked = parse_count(variable("COLUMNS"));
       asked && *asked > 0)
     return *asked;
   winsize size{};
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  constexpr std::size_t of_a_file = 100;
-  return of_a_file;
+  return std::nullopt;
 }
 
 // Adds one line, broken at blanks where it does not fit; later lines are indented.
@@ -64,11 +64,17 @@ void add_wrapped(std::string& text, std::string_view line, std::size_t columns,
 
 TableStyle table_style() {
   TableStyle style;
-  if (wide) style.longest_text = TableStyle::no_limit;
-  if (!wide) style.columns = terminal_columns();
+  const std::optional<std::size_t> columns = wide ? std::nullopt : terminal_columns();
+  if (!columns) style.longest_text = TableStyle::no_limit;
+  style.columns = columns.value_or(TableStyle::no_limit);
   if (::isatty(STDOUT_FILENO) != 1) return style;
   style.colours = variable("NO_COLOR").empty() && variable("TERM") != "dumb";
   return style;
+}
+
+std::size_t line_width() {
+  constexpr std::size_t of_a_file = 100;
+  return terminal_columns().value_or(of_a_file);
 }
 
 std::string wrapped(std::string_view text, std::size_t columns) {

@@ -14,13 +14,16 @@ struct TableStyle {
 
   std::size_t columns = no_limit;  ///< characters of a line
   bool colours = false;            ///< bold titles, changes for less in cyan, for more in yellow
-  std::size_t longest_text = 100;  ///< characters of a cell; no_limit with --wide
+  std::size_t longest_text = 100;  ///< characters of a cell
 };
 
 /// On a terminal: its width, and colours unless NO_COLOR is set (no-color.org) or TERM is 'dumb'.
-/// Anywhere else, as in a file or a pipe: 100 characters, and none. The environment variable
-/// COLUMNS outweighs either width.
+/// Anywhere else, as in a file or a pipe, and with --wide: everything, without colours. The
+/// environment variable COLUMNS outweighs either width.
 [[nodiscard]] TableStyle table_style();
+
+/// Characters of a line of prose: the terminal's width, 100 where there is none, or COLUMNS.
+[[nodiscard]] std::size_t line_width();
 
 /// Lines of at most so many characters where blanks allow it; those that begin with a blank stay
 /// whole. @param columns  > 0

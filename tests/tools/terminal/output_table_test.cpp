@@ -84,6 +84,32 @@ TEST(OutputTable, LosesDetailsFirstAndWarningsLast) {
   EXPECT_TRUE(table.text({.columns = 1}).starts_with("plan\na\n(left out: low, "));
 }
 
+TEST(OutputTable, WhatTellsNoRowsApartGoesFirst) {
+  OutputTable table({{"plan"}, {"gpu"}, {.key = "joules", .room = Room::spare}, {"goal"}});
+  table.add_row({std::string("a"), std::string("a40"), std::int64_t{1}, std::string("time")});
+  table.add_row({std::string("b"), std::string("a40"), std::int64_t{2}, std::string("energy")});
+  EXPECT_EQ(table.text({.columns = 20}),
+            "plan  joules  goal\n"
+            "a          1  time\n"
+            "b          2  energy\n"
+            "(left out: gpu; --wide shows all)\n");
+}
+
+TEST(OutputTable, WholeTextTurnsToBlocksOfLines) {
+  EXPECT_EQ(wide_sample().whole_text(), wide_sample().text());
+  EXPECT_EQ(wide_sample().whole_text({.columns = 47}), wide_sample().text({.columns = 47}));
+  EXPECT_EQ(wide_sample().whole_text({.columns = 24}),
+            "name      a kernel of many words\n"
+            "energy %  -1.5\n"
+            "notes     a note that is long\n"
+            "count     3\n"
+            "\n"
+            "name      b\n"
+            "energy %  2.5\n"
+            "notes     \n"
+            "count     10\n");
+}
+
 TEST(OutputTable, WarningsAreShortenedLast) {
   OutputTable table(
       {{"kernel"}, {.key = "time", .decimals = 1}, {.key = "notes", .room = Room::needed}});

@@ -192,14 +192,17 @@ class Manners(ProgramCase):
     def test_tables_fit_the_terminal(self):
         self.run_program("explore", *FEW, "--db", "r.db")
         question = ("query", "--db", "r.db", "SELECT plan_id, granularity, goal, status, trace_name, gpu, time_s, energy_j, energy_change_pct FROM v_plans")
-        piped = self.run_program(*question, "--wide").stdout
-        self.assertEqual(self.run_program(*question).stdout, self.on_terminal(*question, columns=100, NO_COLOR="1"))
-        for columns in (40, 60, 80):
+        piped = self.run_program(*question).stdout  # a pipe gets every column
+        self.assertEqual(self.run_program(*question, "--wide").stdout, piped)
+        for columns in (40, 60, 80):  # SELECT is the user's choice: a block of lines per row
             shown = self.on_terminal(*question, columns=columns, NO_COLOR="1")
-            table, told = shown.split("\n(left out: ")
+            self.assertEqual([line.split()[0] for line in shown.split("\n\n")[0].splitlines()], piped.split("\n")[0].split())
+        for columns in (40, 60, 80):
+            shown = self.on_terminal("explore", *FEW, columns=columns, NO_COLOR="1")
+            table, told = shown[shown.rindex("\nplan "):].split("\n(left out: ")
             self.assertLessEqual(max(map(len, table.splitlines())), columns)
-            self.assertRegex(table, r"^plan_id .* energy_change_pct\n")
-            self.assertRegex(told, r"(?s)^.*energy_j.*;\s+--wide shows all\)\n$")
+            self.assertRegex(table, r"^\nplan .* energy % ")
+            self.assertRegex(told, r"(?s)^.*energy J.*;\s+--wide shows all\)\n")
         self.assertEqual(self.on_terminal(*question, "--wide", columns=40, NO_COLOR="1"), piped)
         self.assertEqual(self.on_terminal(*question, columns=40, NO_COLOR="1", COLUMNS="400"), piped)
 
@@ -268,10 +271,10 @@ class Manners(ProgramCase):
     def test_names_cut_are_told(self):
         self.run_program("explore", *FEW, "--db", "r.db")
         question = ("query", "--db", "r.db", f"SELECT '{'k' * 150}' AS kernel, 1 AS one")
-        for shown in (self.run_program(*question).stdout, self.on_terminal(*question, columns=400, NO_COLOR="1")):
-            self.assertIn("(shortened: kernel; --wide shows all)", shown)
-            self.assertNotIn("k" * 101, shown)
-        for shown in (self.run_program(*question, "--wide").stdout, self.on_terminal(*question, "--wide", columns=40, NO_COLOR="1")):
+        shown = self.on_terminal(*question, columns=400, NO_COLOR="1")
+        self.assertIn("(shortened: kernel; --wide shows all)", shown)
+        self.assertNotIn("k" * 101, shown)
+        for shown in (self.run_program(*question).stdout, self.on_terminal(*question, "--wide", columns=40, NO_COLOR="1")):
             self.assertIn("k" * 150, shown)
             self.assertNotIn("--wide", shown)
 

@@ -28,7 +28,7 @@ Action setup_query(CommandLine& app) {
     const ResultStore store = read_results(o->db);
     const std::string sql =
         o->sql == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : o->sql;
-    print(as_table(store.query_any(sql)), o->format);
+    print(as_table(store.query_any(sql)), o->format, true);
     return ExitStatus::done;
   };
 }

@@ -1,5 +1,6 @@
 // Plans as a user asks for, keeps and sees them.
 
+#include <cstdlib>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -21,8 +22,10 @@ TEST_F(ProgramRun, ASavingWithinALimitThatNothingEnforcesSaysSo) {
 }
 
 TEST_F(ProgramRun, WhatIsLeftOnceChangesAreCountedIsShownOnNarrowTerminals) {
+  ::setenv("COLUMNS", "100", 1);
   expect("explore gpt3-xl --gpu rtx-3080-ti", 0, "changes/s  counted: time %  energy %\nkernel ");
   expect("explore gpt3-xl --gpu a100-sxm4-80gb", 0, "90 %            expected");
+  ::unsetenv("COLUMNS");
 }
 
 TEST_F(ProgramRun, FollowsARunFromTraceToReport) {
