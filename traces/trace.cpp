@@ -36,8 +36,8 @@ const std::vector<std::string>& names<KernelClass>() {
 
 template <>
 const std::vector<std::string>& names<Dtype>() {
-  static const std::vector<std::string> list{"bf16", "fp16", "fp32",   "fp64",
-                                             "tf32", "fp8",  "unknown"};
+  static const std::vector<std::string> list{"bf16", "fp16", "fp32",  "fp64",
+                                             "tf32", "fp8",  "nvfp4", "unknown"};
   return list;
 }
 
@@ -93,7 +93,9 @@ template std::span<const std::string> all_names<CollectiveKind>();
 template std::span<const std::string> all_names<WorkSource>();
 
 double element_bytes(Dtype dtype) {
+  constexpr double nvfp4_block = 16.0;
   switch (dtype) {
+    case Dtype::nvfp4: return 0.5 + 1.0 / nvfp4_block;
     case Dtype::fp8: return 1.0;
     case Dtype::bf16:
     case Dtype::fp16: return 2.0;
@@ -103,6 +105,14 @@ double element_bytes(Dtype dtype) {
     case Dtype::unknown: break;
   }
   throw DataError("the element type is unknown; expected one with a size");
+}
+
+double attended_pairs(const AttentionShape& shape) {
+  const double queries = static_cast<double>(shape.q_tokens),
+               keys = static_cast<double>(shape.kv_tokens);
+  if (!shape.causal) return queries * keys;
+  const double seeing = std::min(queries, keys);  // queries before them see no key
+  return seeing * keys - seeing * (seeing - 1.0) / 2.0;
 }
 
 std::vector<Site> sites(std::span<const Segment> segments) {
@@ -170,6 +180,14 @@ void check_kernel(const Kernel& kernel, std::string_view where, ErrorList& error
   if (kernel.gemm && (kernel.gemm->m == 0 || kernel.gemm->n == 0 || kernel.gemm->k == 0 ||
                       kernel.gemm->batch == 0)) {
     add("a GEMM dimension is 0; expected whole numbers > 0");
+  }
+  if (const auto& a = kernel.attention) {
+    if (a->batch == 0 || a->q_tokens == 0 || a->kv_tokens == 0 || a->heads == 0 ||
+        a->kv_heads == 0 || a->head_dim == 0) {
+      add("a size of attention is 0; expected whole numbers > 0");
+    } else if (a->heads % a->kv_heads != 0) {
+      add(fmt::format("kv_heads is {}, which does not divide the {} heads", a->kv_heads, a->heads));
+    }
   }
   if (!kernel.collective) return;
   if (!(std::isfinite(kernel.collective->message_bytes) &&

@@ -39,8 +39,9 @@ enum class KernelClass {
   other
 };
 
-/// Element type of a kernel's operands.
-enum class Dtype { bf16, fp16, fp32, fp64, tf32, fp8, unknown };
+/// What a kernel computes in. `fp32` is the arithmetic of CUDA cores; `tf32` is operands stored in
+/// fp32 that tensor cores multiply, which is faster and less exact.
+enum class Dtype { bf16, fp16, fp32, fp64, tf32, fp8, nvfp4, unknown };
 
 /// Collective operation of a communication kernel.
 enum class CollectiveKind {
@@ -67,6 +68,23 @@ struct GemmShape {
 
   friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
+
+/// What one launch of a fused attention kernel works on, as one GPU has it. A kernel that makes
+/// gradients has the shape of the forward pass it belongs to.
+struct AttentionShape {
+  std::uint64_t batch = 0;      ///< sequences
+  std::uint64_t q_tokens = 0;   ///< queries of a sequence: 1 when a token is decoded
+  std::uint64_t kv_tokens = 0;  ///< keys of a sequence, and as many values
+  std::uint64_t heads = 0;      ///< of queries
+  std::uint64_t kv_heads = 0;   ///< divides heads
+  std::uint64_t head_dim = 0;   ///< elements
+  bool causal = false;  ///< the last query sees all keys, and each one before it one key fewer
+
+  friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
+};
+
+/// Pairs of query and key that the mask leaves, of one head and one sequence.
+[[nodiscard]] double attended_pairs(const AttentionShape& shape);
 
 /// Message of a communication kernel.
 struct Collective {
@@ -97,6 +115,7 @@ struct Kernel {
   std::optional<double> flops;       ///< floating-point operations, >= 0
   std::optional<double> dram_bytes;  ///< bytes moved to and from DRAM, >= 0
   std::optional<GemmShape> gemm;
+  std::optional<AttentionShape> attention = {};
   std::optional<Collective> collective;
   std::optional<LaunchShape> launch;
   std::optional<double> measured_time_s;  ///< captured time of one launch, > 0
@@ -179,7 +198,8 @@ template <class Enum>
 template <class Enum>
 [[nodiscard]] std::span<const std::string> all_names();
 
-/// Bytes of one element. @throws DataError for Dtype::unknown
+/// Bytes of one element; of nvfp4 4 bits and the scale of 8 bits that 16 elements share.
+/// @throws DataError for Dtype::unknown
 [[nodiscard]] double element_bytes(Dtype dtype);
 
 }  // namespace rubato

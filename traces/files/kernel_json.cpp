@@ -29,9 +29,9 @@ std::uint32_t read_count_32(const JsonNode& node) {
 }
 
 Kernel read_kernel(const JsonNode& node) {
-  node.expect_keys(
-      {"name", "label", "class", "pass", "dtype", "work_source"},
-      {"flops", "dram_bytes", "gemm", "collective", "grid", "block", "measured_time_s"});
+  node.expect_keys({"name", "label", "class", "pass", "dtype", "work_source"},
+                   {"flops", "dram_bytes", "gemm", "attention", "collective", "grid", "block",
+                    "measured_time_s"});
   Kernel kernel;
   kernel.name = node.at("name").text();
   kernel.label = node.at("label").text();
@@ -48,6 +48,15 @@ Kernel read_kernel(const JsonNode& node) {
     gemm->expect_keys({"m", "n", "k", "batch"});
     kernel.gemm = GemmShape{gemm->at("m").count(), gemm->at("n").count(), gemm->at("k").count(),
                             gemm->at("batch").count()};
+  }
+  if (const auto attention = node.find("attention")) {
+    attention->expect_keys(
+        {"batch", "q_tokens", "kv_tokens", "heads", "kv_heads", "head_dim", "causal"});
+    kernel.attention =
+        AttentionShape{attention->at("batch").count(),     attention->at("q_tokens").count(),
+                       attention->at("kv_tokens").count(), attention->at("heads").count(),
+                       attention->at("kv_heads").count(),  attention->at("head_dim").count(),
+                       attention->at("causal").boolean()};
   }
   if (const auto collective = node.find("collective")) {
     collective->expect_keys({"kind", "message_bytes", "group_size"}, {"stride"});
@@ -75,6 +84,11 @@ nlohmann::ordered_json kernel_json(const Kernel& kernel) {
   if (kernel.dram_bytes) json["dram_bytes"] = *kernel.dram_bytes;
   if (const auto& g = kernel.gemm)
     json["gemm"] = {{"m", g->m}, {"n", g->n}, {"k", g->k}, {"batch", g->batch}};
+  if (const auto& a = kernel.attention)
+    json["attention"] = {{"batch", a->batch},         {"q_tokens", a->q_tokens},
+                         {"kv_tokens", a->kv_tokens}, {"heads", a->heads},
+                         {"kv_heads", a->kv_heads},   {"head_dim", a->head_dim},
+                         {"causal", a->causal}};
   if (const auto& c = kernel.collective) {
     json["collective"] = {{"kind", name_of(c->kind)},
                           {"message_bytes", c->message_bytes},

@@ -1,8 +1,10 @@
 #include "traces/files/trace_csv.hpp"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -31,13 +33,23 @@ class Row {
     const auto column = table_.find_column(name);
     return column ? table_.optional_number(row_, *column, range, errors_) : std::nullopt;
   }
-  [[nodiscard]] std::uint64_t count(std::string_view name, std::uint64_t fallback) const {
+  // Without a fallback the cell may not be empty.
+  [[nodiscard]] std::uint64_t count(std::string_view name,
+                                    std::optional<std::uint64_t> fallback = {}) const {
     const std::string cell = text(name);
-    if (cell.empty()) return fallback;
+    if (cell.empty() && fallback) return *fallback;
     const auto value = parse_count(cell);
     if (value && *value > 0) return *value;
     fail(fmt::format("{} is '{}'; expected a whole number > 0", name, cell));
-    return fallback;
+    return fallback.value_or(1);
+  }
+  // A number > 0 that may not be left out.
+  [[nodiscard]] double needed(std::string_view name, std::string_view what) const {
+    if (text(name).empty()) fail(fmt::format("{} is missing; expected {}", name, what));
+    return number(name, Range::positive).value_or(1.0);
+  }
+  [[nodiscard]] bool has_any(std::span<const std::string_view> names) const {
+    return std::ranges::any_of(names, [&](std::string_view name) { return !text(name).empty(); });
   }
   [[nodiscard]] std::uint32_t small(std::string_view name, std::uint32_t fallback) const {
     constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
@@ -54,6 +66,12 @@ class Row {
     fail(fmt::format("{} '{}' is not known{}", name, cell, did_you_mean(cell, all_names<Enum>())));
     return fallback;
   }
+  [[nodiscard]] bool flag(std::string_view name) const {
+    const std::string cell = text(name);
+    if (cell == "true" || cell == "false") return cell == "true";
+    fail(fmt::format("{} is '{}'; expected true or false", name, cell));
+    return false;
+  }
   void fail(const std::string& what) const {
     errors_.add(fmt::format("{}: {}", table_.where(row_), what));
   }
@@ -63,6 +81,9 @@ class Row {
   std::size_t row_;
   ErrorList& errors_;
 };
+
+constexpr std::array<std::string_view, 7> attention_columns{
+    "attention_batch", "q_tokens", "kv_tokens", "heads", "kv_heads", "head_dim", "causal"};
 
 Kernel read_kernel(const Row& row) {
   Kernel kernel;
@@ -78,22 +99,52 @@ Kernel read_kernel(const Row& row) {
   const bool known = kernel.flops || kernel.dram_bytes;
   kernel.work_source = row.named("work_source", known ? WorkSource::derived : WorkSource::unknown);
   if (!row.text("m").empty()) {
-    kernel.gemm = GemmShape{row.count("m", 1), row.count("n", 1), row.count("k", 1),
-                            row.count("gemm_batch", 1)};
+    kernel.gemm =
+        GemmShape{row.count("m"), row.count("n"), row.count("k"), row.count("gemm_batch", 1)};
+  }
+  if (row.has_any(attention_columns)) {
+    kernel.attention = AttentionShape{row.count("attention_batch"),
+                                      row.count("q_tokens"),
+                                      row.count("kv_tokens"),
+                                      row.count("heads"),
+                                      row.count("kv_heads"),
+                                      row.count("head_dim"),
+                                      row.flag("causal")};
   }
   if (!row.text("collective").empty()) {
     kernel.collective = Collective{row.named("collective", CollectiveKind::other),
-                                   row.number("message_bytes", Range::positive).value_or(1.0),
+                                   row.needed("message_bytes", "the bytes of the collective"),
                                    row.small("group_size", 1), row.small("stride", 1)};
   }
   return kernel;
 }
 
-constexpr std::array columns{
-    "segment",    "repeat", "kernel",          "label",      "class",
-    "pass",       "dtype",  "flops",           "dram_bytes", "m",
-    "n",          "k",      "gemm_batch",      "collective", "message_bytes",
-    "group_size", "stride", "measured_time_s", "work_source"};
+constexpr std::array columns{"segment",
+                             "repeat",
+                             "kernel",
+                             "label",
+                             "class",
+                             "pass",
+                             "dtype",
+                             "flops",
+                             "dram_bytes",
+                             "m",
+                             "n",
+                             "k",
+                             "gemm_batch",
+                             "attention_batch",
+                             "q_tokens",
+                             "kv_tokens",
+                             "heads",
+                             "kv_heads",
+                             "head_dim",
+                             "causal",
+                             "collective",
+                             "message_bytes",
+                             "group_size",
+                             "stride",
+                             "measured_time_s",
+                             "work_source"};
 
 }  // namespace
 
@@ -102,10 +153,27 @@ Trace parse_trace_csv(std::string_view text, const std::string& name) {
   trace.name = std::filesystem::path(name).stem().string();
   trace.provenance = {"csv", name, ""};
   const CsvTable table = CsvTable::parse(text, name);
-  table.expect_columns(
-      {"segment", "repeat", "kernel", "class", "pass"},
-      {"label", "dtype", "flops", "dram_bytes", "m", "n", "k", "gemm_batch", "collective",
-       "message_bytes", "group_size", "stride", "measured_time_s", "work_source"});
+  table.expect_columns({"segment", "repeat", "kernel", "class", "pass"}, {"label",
+                                                                          "dtype",
+                                                                          "flops",
+                                                                          "dram_bytes",
+                                                                          "m",
+                                                                          "n",
+                                                                          "k",
+                                                                          "gemm_batch",
+                                                                          "collective",
+                                                                          "attention_batch",
+                                                                          "q_tokens",
+                                                                          "kv_tokens",
+                                                                          "heads",
+                                                                          "kv_heads",
+                                                                          "head_dim",
+                                                                          "causal",
+                                                                          "message_bytes",
+                                                                          "group_size",
+                                                                          "stride",
+                                                                          "measured_time_s",
+                                                                          "work_source"});
   ErrorList errors;
   std::unordered_map<std::string, KernelId> ids;
   for (std::size_t r = 0; r < table.rows(); ++r) {
@@ -145,6 +213,9 @@ std::string to_csv(const Trace& trace) {
       const auto dim = [&](std::uint64_t GemmShape::*member) {
         return k.gemm ? fmt::format("{}", (*k.gemm).*member) : "";
       };
+      const auto side = [&](std::uint64_t AttentionShape::*member) {
+        return k.attention ? fmt::format("{}", (*k.attention).*member) : "";
+      };
       const std::vector<std::string> cells{
           segment.name,
           fmt::format("{}", segment.repeat),
@@ -159,6 +230,13 @@ std::string to_csv(const Trace& trace) {
           dim(&GemmShape::n),
           dim(&GemmShape::k),
           dim(&GemmShape::batch),
+          side(&AttentionShape::batch),
+          side(&AttentionShape::q_tokens),
+          side(&AttentionShape::kv_tokens),
+          side(&AttentionShape::heads),
+          side(&AttentionShape::kv_heads),
+          side(&AttentionShape::head_dim),
+          k.attention ? fmt::format("{}", k.attention->causal) : "",
           k.collective ? std::string(name_of(k.collective->kind)) : "",
           k.collective ? format_number(k.collective->message_bytes) : "",
           k.collective ? fmt::format("{}", k.collective->group_size) : "",

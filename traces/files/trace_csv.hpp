@@ -10,9 +10,10 @@
 namespace rubato {
 
 /// Columns: segment, repeat, kernel, class, pass; optional: label, dtype, flops, dram_bytes, m, n,
-/// k, gemm_batch, collective, message_bytes, group_size, stride, measured_time_s, work_source.
-/// Empty cells are unknown; an empty label is the kernel's name, and an empty work_source is
-/// `derived` beside FLOPs or bytes. Consecutive rows with the same segment form one segment.
+/// k, gemm_batch, attention_batch, q_tokens, kv_tokens, heads, kv_heads, head_dim, causal,
+/// collective, message_bytes, group_size, stride, measured_time_s, work_source. Empty cells are
+/// unknown; an empty label is the kernel's name, and an empty work_source is `derived` beside FLOPs
+/// or bytes. Consecutive rows with the same segment form one segment.
 /// @throws DataError listing up to 20 problems with their lines
 [[nodiscard]] Trace parse_trace_csv(std::string_view text, const std::string& name);
 

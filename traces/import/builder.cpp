@@ -12,6 +12,7 @@
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "traces/import/kernel_names.hpp"
 
 namespace rubato {
 
@@ -137,12 +138,17 @@ std::uint32_t CaptureBuilder::group(const CaptureGroup& group) {
 }
 
 KernelId CaptureBuilder::kernel(Kernel kernel, std::string_view short_name) {
+  if (kernel.dtype == Dtype::fp32 && names_tf32(kernel.label)) kernel.dtype = Dtype::tf32;
   std::string key = kernel.label;
   if (const auto& l = kernel.launch)
     key += fmt::format("\n{} {}", fmt::join(l->grid, ","), fmt::join(l->block, ","));
   key += fmt::format("\n{} {} {}", name_of(kernel.pass), kernel.flops.value_or(-1.0),
                      kernel.dram_bytes.value_or(-1.0));
   if (const auto& g = kernel.gemm) key += fmt::format("\n{} {} {} {}", g->m, g->n, g->k, g->batch);
+  if (const auto& a = kernel.attention)
+    key += fmt::format("\n{} {} {} {} {} {} {}", a->batch, a->q_tokens, a->kv_tokens, a->heads,
+                       a->kv_heads, a->head_dim, a->causal);
+  key += fmt::format("\n{}", name_of(kernel.dtype));
   if (const auto& c = kernel.collective)
     key += fmt::format("\n{} {} {}", name_of(c->kind), c->message_bytes, c->group_size);
   const auto [found, fresh] =

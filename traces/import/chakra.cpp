@@ -107,7 +107,7 @@ class ChakraGraph {
       const auto launcher = by_id_.find(id);
       if (launcher == by_id_.end() || nodes_[launcher->second].on_device) continue;
       const ChakraNode& op = nodes_[launcher->second];
-      const OperatorWork work = operator_work({op.name, op.dims, op.dtypes});
+      const OperatorWork work = operator_work({op.name, op.dims, op.dtypes, op.values});
       if (work.source != WorkSource::unknown) works.emplace(kernel, work);
     }
     return works;
@@ -141,6 +141,7 @@ class ChakraGraph {
         kernel.flops = work->second.flops;
         kernel.dram_bytes = work->second.dram_bytes;
         kernel.gemm = work->second.gemm;
+        kernel.attention = work->second.attention;
         kernel.dtype = work->second.dtype;
         kernel.work_source = work->second.source;
       }
@@ -252,6 +253,7 @@ class ChakraGraph {
     kernel.flops = work.flops;
     kernel.dram_bytes = work.dram_bytes;
     kernel.gemm = work.gemm;
+    kernel.attention = work.attention;
     kernel.work_source = work.source;
     CapturedLaunch launch{.kernel = builder_.kernel(kernel, node.name.substr(6)),
                           .stream = builder_.stream(0, 0),

@@ -202,7 +202,8 @@ std::optional<NameWork> flash_attention(std::string_view name, const LaunchShape
   const auto head = number_of(traits[0]);
   const auto block = number_of(traits[backward ? 2 : 1]);  // keys backward, queries forward
   if (!head || !block) return std::nullopt;
-  const double length = shape.grid[0] * static_cast<double>(*block);
+  const std::uint64_t tokens = shape.grid[0] * *block;
+  const double length = static_cast<double>(tokens);
   const double heads = static_cast<double>(shape.grid[1]) * shape.grid[2];
   const double width = static_cast<double>(*head);
   const bool causal = outer[2] == "(bool)1" || outer[2] == "true";
@@ -210,8 +211,14 @@ std::optional<NameWork> flash_attention(std::string_view name, const LaunchShape
   const bool half = name.find("half_t") != name.npos;
   const double tensors = backward ? 8.0 : 4.0, element_size = 2.0;
   return NameWork{products * 2.0 * heads * length * length * width * seen,
-                  tensors * heads * length * width * element_size,
-                  half ? Dtype::fp16 : Dtype::bf16};
+                  tensors * heads * length * width * element_size, half ? Dtype::fp16 : Dtype::bf16,
+                  AttentionShape{.batch = shape.grid[1],
+                                 .q_tokens = tokens,
+                                 .kv_tokens = tokens,
+                                 .heads = shape.grid[2],
+                                 .kv_heads = shape.grid[2],
+                                 .head_dim = *head,
+                                 .causal = causal}};
 }
 
 // Since 2.7 PyTorch loads 16 bytes at once on Hopper and later, and a thread takes 8 elements.
@@ -222,6 +229,12 @@ int vector_items_of(const Capture& capture) {
     return !arguments.empty() && number_of(arguments[0]).value_or(0) >= since;
   });
   return wide ? since : before;
+}
+
+// Grids and template arguments of damaged names may be 0.
+bool is_shape(const std::optional<AttentionShape>& shape) {
+  return shape && shape->batch > 0 && shape->q_tokens > 0 && shape->heads > 0 &&
+         shape->head_dim > 0;
 }
 
 }  // namespace
@@ -255,6 +268,7 @@ void guess_kernel_work(Capture& capture) {
     if (!possible) continue;
     kernel.flops = work->flops;
     kernel.dram_bytes = work->dram_bytes;
+    if (is_shape(work->attention)) kernel.attention = work->attention;
     if (kernel.dtype == Dtype::unknown) kernel.dtype = work->dtype;
     kernel.work_source = WorkSource::guessed;
   }

@@ -15,6 +15,8 @@ struct NameWork {
   double flops = 0.0;       ///< per launch
   double dram_bytes = 0.0;  ///< per launch, each tensor moved once
   Dtype dtype = Dtype::unknown;
+  /// Lengths are whole blocks, heads of keys are taken to be as many as those of queries.
+  std::optional<AttentionShape> attention = {};
 
   friend bool operator==(const NameWork&, const NameWork&) = default;
 };

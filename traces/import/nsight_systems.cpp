@@ -84,10 +84,12 @@ class NsightLinker {
       work.kernel.pass = pass;
       if (around[i].call && work.kernel.work_source == WorkSource::unknown) {
         const OperatorWork known = operator_work(*around[i].call);
-        const bool fits = !known.gemm || work.kernel.kind == KernelClass::gemm;
+        const bool fits = (!known.gemm || work.kernel.kind == KernelClass::gemm) &&
+                          (!known.attention || work.kernel.kind == KernelClass::attention);
         if (fits && known.source == WorkSource::derived) {
           work.kernel.flops = known.flops;
           work.kernel.gemm = known.gemm;
+          work.kernel.attention = known.attention;
           work.kernel.work_source = known.source;
         }
       }

@@ -43,19 +43,52 @@ OperatorWork product(const OperatorCall& call, std::size_t a, std::size_t b) {
   return work;
 }
 
-// Query, key and value, each of four dimensions of which `length` is the sequence.
-OperatorWork attention(const OperatorCall& call, double products, std::size_t length) {
-  if (call.dims.size() < 3 || call.dims[0].size() != 4 || call.dims[1].size() != 4) return {};
-  const double keys = static_cast<double>(call.dims[1][length]);
-  OperatorWork work{.flops = products * 2.0 * elements(call.dims[0]) * keys,
+// Whether a call of attention says that it is causal: by the first truth value behind the
+// probability of dropout, the first number with a point. Efficient attention has the number of a
+// mask there, of which 0 is none.
+bool says_causal(const OperatorCall& call) {
+  const auto dropout = std::ranges::find_if(call.values, [](const std::string& value) {
+    return value.find('.') != std::string::npos && value.find('[') == std::string::npos;
+  });
+  for (auto value = dropout; value != call.values.end(); ++value) {
+    if (*value == "True" || *value == "1" || *value == "2") return true;
+    if (*value == "False" || *value == "0") return false;
+  }
+  return false;
+}
+
+// Query, key and value, each of four dimensions of which `length` is the sequence; backward the
+// gradient of the result stands before them.
+OperatorWork attention(const OperatorCall& call, std::size_t length) {
+  const bool backward = call.name.find("backward") != std::string::npos;
+  const std::size_t first = backward ? 1 : 0;
+  if (call.dims.size() < first + 3) return {};
+  const auto &query = call.dims[first], &key = call.dims[first + 1], &value = call.dims[first + 2];
+  if (query.size() != 4 || key.size() != 4) return {};
+  const std::size_t heads = 3 - length;
+  const AttentionShape shape{.batch = query[0],
+                             .q_tokens = query[length],
+                             .kv_tokens = key[length],
+                             .heads = query[heads],
+                             .kv_heads = key[heads],
+                             .head_dim = query[3],
+                             .causal = says_causal(call)};
+  if (elements(query) == 0.0 || elements(key) == 0.0) return {};
+  // Forward: queries x keys, weights x values.
+  const double products = backward ? 5.0 : 2.0;
+  OperatorWork work{.flops = products * 2.0 * attended_pairs(shape) *
+                             static_cast<double>(shape.batch) * static_cast<double>(shape.heads) *
+                             static_cast<double>(shape.head_dim),
                     .dram_bytes = {},
                     .gemm = {},
-                    .dtype = call.dtypes[0],
+                    .attention = {},
+                    .dtype = call.dtypes[first],
                     .source = WorkSource::derived};
-  if (work.dtype != Dtype::unknown) {
-    work.dram_bytes = element_bytes(work.dtype) * (2.0 * elements(call.dims[0]) +
-                                                   elements(call.dims[1]) + elements(call.dims[2]));
-  }
+  if (shape.heads % shape.kv_heads == 0) work.attention = shape;
+  // Backward the gradient and the result are read too, and three gradients are written.
+  if (work.dtype != Dtype::unknown)
+    work.dram_bytes = element_bytes(work.dtype) * (backward ? 2.0 : 1.0) *
+                      (2.0 * elements(query) + elements(key) + elements(value));
   return work;
 }
 
@@ -180,13 +213,13 @@ OperatorWork work_of(const OperatorCall& call) {
   if (is("aten::addmm") || is("aten::baddbmm") || is("aten::_addmm_activation"))
     return product(call, 1, 2);
   if (const auto at = convolution_arguments(name)) return convolution(call, *at);
-  // Forward: queries x keys, weights x values. Backward: five products, the gradient comes first.
-  const double products = name.find("backward") == std::string_view::npos ? 2.0 : 5.0;
   constexpr std::size_t heads_first = 2, length_first = 1;  // [b, h, s, d], [b, s, h, d]
   if (name.starts_with("aten::_scaled_dot_product") || name.starts_with("aten::_cudnn_attention"))
-    return attention(call, products, heads_first);
-  if (name.starts_with("aten::_flash_attention") || name.starts_with("aten::_efficient_attention"))
-    return attention(call, products, length_first);
+    return attention(call, heads_first);
+  for (const std::string_view known :
+       {"aten::_flash_attention", "aten::_efficient_attention", "flash_attn::_flash_attn"}) {
+    if (name.starts_with(known)) return attention(call, length_first);
+  }
   return streaming(call);
 }
 
@@ -199,6 +232,11 @@ bool is_plausible(const OperatorWork& work) {
   };
   const auto is_size = [](std::uint64_t size) { return size > 0 && size <= most_elements; };
   if (!fits(work.flops) || !fits(work.dram_bytes)) return false;
+  if (const auto& a = work.attention) {
+    for (const auto size : {a->batch, a->q_tokens, a->kv_tokens, a->heads, a->head_dim}) {
+      if (!is_size(size)) return false;
+    }
+  }
   return !work.gemm || (is_size(work.gemm->m) && is_size(work.gemm->n) && is_size(work.gemm->k) &&
                         is_size(work.gemm->batch));
 }

@@ -26,14 +26,16 @@ struct OperatorWork {
   std::optional<double> flops;
   std::optional<double> dram_bytes;  ///< every operand and result once: a lower bound
   std::optional<GemmShape> gemm;
+  std::optional<AttentionShape> attention = {};
   Dtype dtype = Dtype::unknown;
   WorkSource source = WorkSource::unknown;
 };
 
 /// Work of a call by rules. FLOPs that are `derived`:
 /// - 2 m n k of a matrix product;
-/// - 4 b h s s d of attention, for b sequences of s tokens and h heads of width d; 10 b h s s d of
-///   its backward pass;
+/// - 4 b h p d of attention, for b sequences, h heads of width d and p pairs of query and key
+///   (attended_pairs; all of them where the call does not say that it is causal); 10 b h p d of its
+///   backward pass;
 /// - of a convolution, 2 for each output and weight of the output's channel; twice that of a
 ///   backward pass that makes both gradients.
 /// FLOPs that are `guessed`:

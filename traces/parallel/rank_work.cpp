@@ -148,6 +148,11 @@ class WorkBuilder {
       other.dram_bytes = moved * *other.dram_bytes;
       other.flops =
           *other.flops * (other.kind == KernelClass::attention ? tokens / (tokens + 1.0) : moved);
+      // As many pairs as all queries have with half of the keys.
+      if (auto& shape = other.attention) {
+        shape->kv_tokens = (shape->kv_tokens + 1) / 2;
+        shape->causal = false;
+      }
       work_.ring.of_other_block.push_back(add(std::move(other)));
     }
   }

@@ -116,12 +116,25 @@ void LayerKernels::attention(const std::string& prefix) {
 // Scores that softmax reads: causal softmax reads the lower half of them, and writes all.
 double LayerKernels::scores_read() const { return needed_pairs(step_) * z_.heads; }
 
+// Of a rank: its own queries with its own keys.
+AttentionShape LayerKernels::attention_shape() const {
+  return {.batch = step_.batch,
+          .q_tokens = own_seq(step_),
+          .kv_tokens = own_seq(step_),
+          .heads = model_.heads / z_.t,
+          .kv_heads = kv_copies(step_) * model_.kv_heads / z_.t,
+          .head_dim = model_.head_width(),
+          .causal = model_.causal()};
+}
+
 void LayerKernels::core_attention(const std::string& prefix) {
   const std::uint64_t width = model_.head_width();
   if (step_.flash_attention) {
-    list_.split(prefix + "_flash_attention", "flash attention", KernelClass::attention,
-                4.0 * z_.pairs * static_cast<double>(width),
-                z_.e * (2.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 4.0 * z_.rows * z_.heads);
+    list_
+        .split(prefix + "_flash_attention", "flash attention", KernelClass::attention,
+               4.0 * z_.pairs * static_cast<double>(width),
+               z_.e * (2.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 4.0 * z_.rows * z_.heads)
+        .attention = attention_shape();
     return;
   }
   if (shared_keys()) {
@@ -165,10 +178,12 @@ void LayerKernels::flash_attention_backward() {
   const double statistics = 4.0 * z_.rows * z_.heads;
   list_.split("bwd_flash_dot", "flash attention bwd, dot", KernelClass::elementwise,
               2.0 * z_.activation, z_.e * 2.0 * z_.activation + 4.0 * z_.activation + statistics);
-  list_.split("bwd_flash_attention", "flash attention bwd", KernelClass::attention,
-              10.0 * z_.pairs * static_cast<double>(model_.head_width()),
-              z_.e * (4.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 8.0 * z_.activation +
-                  2.0 * statistics);
+  list_
+      .split("bwd_flash_attention", "flash attention bwd", KernelClass::attention,
+             10.0 * z_.pairs * static_cast<double>(model_.head_width()),
+             z_.e * (4.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 8.0 * z_.activation +
+                 2.0 * statistics)
+      .attention = attention_shape();
   list_.split("bwd_flash_convert", "flash attention bwd, convert", KernelClass::elementwise, 0.0,
               (4.0 + z_.e) * z_.activation);
   if (shared_keys()) sum_heads();

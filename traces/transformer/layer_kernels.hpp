@@ -51,6 +51,7 @@ class LayerKernels {
   void attention_backward();
   void core_attention_backward();
   void flash_attention_backward();
+  [[nodiscard]] AttentionShape attention_shape() const;
   [[nodiscard]] double scores_read() const;
   [[nodiscard]] bool shared_keys() const { return z_.kv < z_.h; }  // by heads of a rank
   void repeat_heads(const std::string& name);

@@ -45,6 +45,7 @@ Capture full_capture() {
   product.flops = 0.1 + 0.2;
   product.dram_bytes = 1e300;
   product.gemm = GemmShape{2, 3, 4, 5};
+  product.attention = AttentionShape{6, 1, 8, 9, 3, 11, true};
   product.launch = LaunchShape{{1, 2, 3}, {4, 5, 6}};
   product.work_source = WorkSource::derived;
   Kernel reduce;

@@ -63,6 +63,60 @@ TEST(TraceJson, UnknownNamesGetASuggestion) {
   expect_error<IoError>([] { (void)load_trace("missing.json"); }, "missing.json: cannot open");
 }
 
+Trace trace_of(const AttentionShape& shape) {
+  Trace trace = load_trace("gpt3-xl");
+  trace.kernels[0].attention = shape;
+  trace.kernels[1].dtype = Dtype::nvfp4;
+  return trace;
+}
+
+TEST(TraceFiles, KeepTheShapeOfAttention) {
+  for (const bool causal : {true, false}) {
+    const Trace trace = trace_of({4, 1, 4096, 32, 8, 128, causal});
+    EXPECT_EQ(parse_trace_json(to_json(trace), "t.json"), trace);
+    EXPECT_EQ(parse_trace_csv(to_csv(trace), "t.csv").kernels, trace.kernels);
+  }
+}
+
+TEST(TraceFiles, SayWhatIsWrongWithAShapeOfAttention) {
+  const std::string json = to_json(trace_of({4, 1, 4096, 32, 8, 128, true}));
+  const auto fails = [&](std::string_view from, std::string_view to, std::string_view what) {
+    expect_error<DataError>([&] { (void)parse_trace_json(replaced(json, from, to), "t.json"); },
+                            what);
+  };
+  fails(R"("kv_heads":8)", R"("kv_heads":5)",
+        "kernel '00_embedding': kv_heads is 5, which does not divide the 32 heads");
+  fails(R"("q_tokens":1)", R"("q_tokens":0)",
+        "kernel '00_embedding': a size of attention is 0; expected whole numbers > 0");
+  fails(R"("kv_heads":8,)", "", "kernels[0].attention: key 'kv_heads' is missing");
+  fails(R"("causal":true)", R"("causal":1)", "kernels[0].attention.causal");
+  const std::string csv =
+      "segment,repeat,kernel,class,pass,m,n,k,attention_batch,q_tokens,kv_tokens,heads,kv_heads,"
+      "head_dim,causal,collective\n"
+      "a,1,k0,attention,forward,,,,1,2,3,4,,6,yes,\n"
+      "a,1,k1,gemm,forward,5,,6,,,,,,,,\n"
+      "a,1,k2,communication,forward,,,,,,,,,,,all_reduce\n";
+  for (const std::string_view what :
+       {"t.csv:2: kv_heads is ''; expected a whole number > 0",
+        "t.csv:2: causal is 'yes'; expected true or false",
+        "t.csv:3: n is ''; expected a whole number > 0",
+        "t.csv:4: message_bytes is missing; expected the bytes of the collective"})
+    expect_error<DataError>([&] { (void)parse_trace_csv(csv, "t.csv"); }, what);
+}
+
+// Against a count of the mask, one pair after the other.
+TEST(AttendedPairs, AreThoseThatTheMaskLeaves) {
+  for (const std::uint64_t q : {1U, 5U, 8U})
+    for (const std::uint64_t kv : {1U, 5U, 8U})
+      for (const bool causal : {false, true}) {
+        double pairs = 0.0;
+        for (std::uint64_t i = 0; i < q; ++i)
+          for (std::uint64_t j = 0; j < kv; ++j)
+            if (!causal || j + q <= i + kv) pairs += 1.0;
+        EXPECT_EQ(attended_pairs({1, q, kv, 1, 1, 1, causal}), pairs) << q << ' ' << kv;
+      }
+}
+
 TEST(TraceCsv, KeepsWorkAndOrder) {
   const Trace trace = load_trace("gpt3-xl");
   const Trace back = parse_trace_csv(to_csv(trace), "gpt3-xl.csv");

@@ -18,6 +18,25 @@
 namespace rubato {
 namespace {
 
+// PyTorch says that the operands are fp32; what multiplies them is in the kernel's name.
+TEST(CaptureBuilder, ProductsOfTensorCoresInFp32AreTf32) {
+  CaptureBuilder builder("made");
+  const auto dtype = [&](const char* label, Dtype operands) {
+    Kernel kernel;
+    kernel.label = label;
+    kernel.dtype = operands;
+    return builder.capture().kernels[index(builder.kernel(kernel, label))].dtype;
+  };
+  EXPECT_EQ(dtype("ampere_sgemm_128x64_tn", Dtype::fp32), Dtype::fp32);
+  EXPECT_EQ(dtype("cutlass_80_simt_sgemm_128x32", Dtype::fp32), Dtype::fp32);
+  EXPECT_EQ(dtype("cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4", Dtype::fp32), Dtype::tf32);
+  EXPECT_EQ(dtype("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n", Dtype::fp32), Dtype::tf32);
+  EXPECT_EQ(dtype("turing_fp16_s1688gemm_fp16_128x128", Dtype::fp16), Dtype::fp16);
+  // The same name with other operands is another kernel.
+  EXPECT_EQ(dtype("gemm", Dtype::fp16), Dtype::fp16);
+  EXPECT_EQ(dtype("gemm", Dtype::bf16), Dtype::bf16);
+}
+
 using KinetoBlocks = FileTest;
 // Large enough for blocks that are parsed as a whole, and damaged in the middle.
 TEST_F(KinetoBlocks, DamageIsToldWhereItIsWhateverTheSizeOfTheFile) {

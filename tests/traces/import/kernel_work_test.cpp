@@ -93,12 +93,14 @@ TEST(KernelWork, FlashAttentionTakesKeysAsManyAsQueries) {
       "false, false, cutlass::half_t, x>, false, true, false>(p)";
   const double s = 8 * 128, heads = 2 * 16, d = 64;
   EXPECT_EQ(work_from_name(causal, shape, 4),
-            (NameWork{4 * heads * s * s * d / 2, 4 * heads * s * d * 2, Dtype::fp16}));
+            (NameWork{4 * heads * s * s * d / 2, 4 * heads * s * d * 2, Dtype::fp16,
+                      AttentionShape{2, 1024, 1024, 16, 16, 64, true}}));
   const std::string backward =
       "void flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel<Flash_bwd_kernel_traits<(int)64, "
       "(int)64, (int)128, (int)8, cutlass::bfloat16_t>, (bool)0, (bool)0, (bool)0>(p)";
   EXPECT_EQ(work_from_name(backward, shape, 4),
-            (NameWork{10 * heads * s * s * d, 8 * heads * s * d * 2, Dtype::bf16}));
+            (NameWork{10 * heads * s * s * d, 8 * heads * s * d * 2, Dtype::bf16,
+                      AttentionShape{2, 1024, 1024, 16, 16, 64, false}}));
 }
 
 TEST(KernelWork, WhatIsNotUnderstoodStaysUnknown) {

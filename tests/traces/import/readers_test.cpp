@@ -40,6 +40,86 @@ TEST(OperatorWork, FollowsFromShapes) {
   EXPECT_EQ(operator_work(call("aten::item", {{}})).source, WorkSource::unknown);
 }
 
+// As PyTorch records its operators: where they say that they are causal, and what comes first.
+TEST(OperatorWork, AttentionHasAShapeAndCausalHalfOfThePairs) {
+  const std::vector<std::uint64_t> query{2, 8, 64, 32}, key{2, 4, 96, 32}, none;
+  const std::vector<std::uint64_t> by_length{2, 64, 8, 32}, keys_by_length{2, 96, 4, 32};
+  struct Row {
+    const char* name;
+    bool heads_first, backward;
+    std::vector<std::string> values;  // causal: "?"
+    const char* yes = "True";
+    const char* no = "False";
+  };
+  const std::string n;
+  for (const Row& row : {
+           Row{"aten::_scaled_dot_product_flash_attention",
+               true,
+               false,
+               {n, n, n, "0.", "?", "False", "0.125"}},
+           Row{"aten::_scaled_dot_product_efficient_attention",
+               true,
+               false,
+               {n, n, n, n, "True", "0.10000000000000001", "?", n}},
+           Row{"aten::_scaled_dot_product_cudnn_attention",
+               true,
+               false,
+               {n, n, n, n, "True", "0.", "?", "False", n}},
+           Row{"aten::_flash_attention_forward",
+               false,
+               false,
+               {n, n, n, n, n, "64", "96", "0.", "?", "False", "0.125"}},
+           Row{"aten::_efficient_attention_forward",
+               false,
+               false,
+               {n, n, n, n, n, n, "64", "96", "0.", "?", "True"},
+               "1",
+               "0"},
+           Row{"flash_attn::_flash_attn_forward", false, false, {n, n, n, "0.", "0.125", "?"}},
+           Row{"aten::_scaled_dot_product_flash_attention_backward",
+               true,
+               true,
+               {n, n, n, n, n, n, n, n, "64", "96", "0.", "?", n, n}},
+           Row{"aten::_scaled_dot_product_efficient_attention_backward",
+               true,
+               true,
+               {n, n, n, n, n, n, n, n, n, "0.", "[True, True, True, False]", "?"}},
+           Row{"aten::_cudnn_attention_backward",
+               true,
+               true,
+               {n, n, n, n, n, n, n, n, n, n, n, "64", "96", "0.", "?", n}},
+           Row{"aten::_efficient_attention_backward",
+               false,
+               true,
+               {n, n, n, n, n, n, n, n, "64", "96", n, "0.", n, n, "?", "False"},
+               "2",
+               "0"},
+       }) {
+    const auto &q = row.heads_first ? query : by_length,
+               &k = row.heads_first ? key : keys_by_length;
+    for (const bool causal : {false, true}) {
+      OperatorCall call{row.name, {q, k, k}, {}, row.values};
+      if (row.backward) call.dims.insert(call.dims.begin(), q);
+      std::ranges::replace(call.values, "?", causal ? row.yes : row.no);
+      call.dtypes.assign(call.dims.size(), Dtype::bf16);
+      const OperatorWork work = operator_work(call);
+      EXPECT_EQ(work.attention, (AttentionShape{2, 64, 96, 8, 4, 32, causal})) << row.name;
+      // The last query sees all 96 keys, the first one 33.
+      const double pairs = causal ? (33.0 + 96.0) / 2.0 * 64.0 : 64.0 * 96.0;
+      EXPECT_EQ(work.flops, (row.backward ? 10.0 : 4.0) * 2 * 8 * 32 * pairs) << row.name;
+      // Queries and their result, keys and values; and of each the gradient.
+      EXPECT_EQ(work.dram_bytes, (row.backward ? 2 : 1) * 2.0 * 2 * 2 * 32 * (8 * 64 + 4 * 96))
+          << row.name;
+    }
+  }
+  // Keys of which no whole number of heads shares one.
+  const OperatorWork odd = operator_work({"aten::_flash_attention_forward",
+                                          {{2, 64, 8, 32}, {2, 96, 3, 32}, {2, 96, 3, 32}},
+                                          std::vector<Dtype>(3, Dtype::bf16)});
+  EXPECT_TRUE(odd.flops);
+  EXPECT_FALSE(odd.attention);
+}
+
 TEST(OperatorClasses, FollowFromNames) {
   EXPECT_EQ(class_of_operator("aten::convolution_backward"), KernelClass::gemm);
   EXPECT_EQ(class_of_operator("aten::cudnn_convolution"), KernelClass::gemm);

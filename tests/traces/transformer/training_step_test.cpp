@@ -166,6 +166,38 @@ TEST(TrainingStep, KeysAndValuesAreCopiedBeyondTheirHeads) {
   EXPECT_EQ(kv_copies(step), 1U);
 }
 
+// 4 FLOPs for each pair of query and key and element of a head, 10 backward: of a rank's heads, and
+// of its own part of a sequence.
+TEST(TrainingStep, AttentionKernelsSayTheirShape) {
+  for (const std::string& name : model_shape_names()) {
+    for (const std::uint64_t split : {1U, 2U}) {
+      TrainingStep step = step_of(name, 3);
+      step.recomputation = Recomputation::full;
+      if (step.model.kind == ModelKind::decoder)
+        step.tensor_parallel = step.context_parallel = split;
+      std::size_t seen = 0;
+      for (const Kernel& kernel : generate_training_step(step).trace.kernels) {
+        EXPECT_EQ(kernel.attention.has_value(), kernel.kind == KernelClass::attention);
+        if (!kernel.attention) continue;
+        const AttentionShape& a = *kernel.attention;
+        const std::uint64_t parts = step.tensor_parallel;
+        EXPECT_EQ(a, (AttentionShape{3, step.seq / step.context_parallel,
+                                     step.seq / step.context_parallel, step.model.heads / parts,
+                                     step.model.kv_heads / parts, step.model.head_width(),
+                                     step.model.kind == ModelKind::decoder}))
+            << name;
+        const double per_pair = kernel.name == "bwd_flash_attention" ? 10.0 : 4.0;
+        EXPECT_NEAR(*kernel.flops / (per_pair * 3.0 * attended_pairs(a) *
+                                     static_cast<double>(a.heads * a.head_dim)),
+                    1.0, 1e-12)
+            << name << ' ' << kernel.name;
+        ++seen;
+      }
+      EXPECT_EQ(seen, 3U) << name;
+    }
+  }
+}
+
 // Nothing is sent inside the experts: a gather before and a scatter behind them, in both passes.
 TEST(TrainingStep, ExpertsKeepTheTokensThatWereGathered) {
   TrainingStep step = step_of("mixtral-8x7b", 1);

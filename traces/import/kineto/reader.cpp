@@ -322,6 +322,7 @@ class KinetoLinker {
       if (known.flops) kernel.flops = *known.flops * share.of_work;
       if (known.dram_bytes) kernel.dram_bytes = *known.dram_bytes * share.of_work;
       kernel.gemm = known.gemm;
+      kernel.attention = known.attention;
       kernel.dtype = known.dtype;
       kernel.work_source = known.source;
     }
