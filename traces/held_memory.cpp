@@ -6,7 +6,7 @@
 
 #include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/memory.hpp"
 
 namespace rubato {
 
@@ -22,19 +22,20 @@ std::optional<HeldMemory> held_memory(const Trace& trace) {
     return HeldMemory{.bytes = *bytes, .optimizer = optimizer, .activations = true};
 
   const auto dtype = from_name<Dtype>(options["dtype"]);
-  GptShape shape;
-  for (const auto& [name, value] : {std::pair{"layers", &shape.layers},
-                                    {"hidden", &shape.hidden},
-                                    {"vocab", &shape.vocab},
-                                    {"seq", &shape.seq},
-                                    {"tp", &shape.tensor_parallel}}) {
+  TrainingStep step{.model = {}, .kernels = KernelStyle::llm_c};
+  step.model.heads = step.model.kv_heads = 1;  // of activations alone, which are left out below
+  for (const auto& [name, value] : {std::pair{"layers", &step.model.layers},
+                                    {"hidden", &step.model.hidden},
+                                    {"vocab", &step.model.vocab},
+                                    {"seq", &step.seq},
+                                    {"tp", &step.tensor_parallel}}) {
     const auto number = parse_number(options[name]);
     if (!number || *number < 1.0 || !dtype) return std::nullopt;
     *value = static_cast<std::uint64_t>(*number);
   }
-  shape.dtype = *dtype;
-  shape.optimizer = optimizer;
-  const MemoryPerRank memory = memory_per_rank(shape);
+  step.dtype = *dtype;
+  step.optimizer = optimizer;
+  const MemoryPerRank memory = memory_per_rank(step);
   return HeldMemory{.bytes = memory.total() - memory.activations, .optimizer = optimizer};
 }
 

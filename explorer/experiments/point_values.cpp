@@ -70,8 +70,8 @@ Question question_of(const Point& point) {
   return question;
 }
 
-GptShape gpt_shape_of(const Point& point) {
-  GptShape shape = gpt_preset(point.text(AxisId::model));
+TrainingStep gpt_shape_of(const Point& point) {
+  TrainingStep shape = gpt_preset(point.text(AxisId::model));
   shape.batch = point.count(AxisId::batch);
   shape.seq = point.count(AxisId::sequence);
   shape.tensor_parallel = point.count(AxisId::tensor_parallel);

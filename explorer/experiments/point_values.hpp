@@ -9,7 +9,7 @@
 #include "explorer/exploration.hpp"
 #include "explorer/pipeline/exploration.hpp"
 #include "sim/switch_model.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 
@@ -17,7 +17,7 @@ namespace rubato {
 [[nodiscard]] Question question_of(const Point& point);
 
 /// Of the model whose training step is generated. @throws UsageError, DataError if it is not known
-[[nodiscard]] GptShape gpt_shape_of(const Point& point);
+[[nodiscard]] TrainingStep gpt_shape_of(const Point& point);
 
 /// Nothing for fixed traces and for one stage with one microbatch. @throws UsageError
 [[nodiscard]] std::optional<PipelineSplit> pipeline_of(const Point& point);

@@ -15,7 +15,7 @@
 #include "common/version.hpp"
 #include "explorer/experiments/point_values.hpp"
 #include "traces/files/trace_json.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 
@@ -167,7 +167,7 @@ class Planner {
 
   static Trace generated(const Point& point) {
     const std::optional<PipelineSplit> pipeline = pipeline_of(point);
-    return pipeline ? microbatch_trace(*pipeline) : generate_gpt_trace(gpt_shape_of(point));
+    return pipeline ? microbatch_trace(*pipeline) : generate_training_step(gpt_shape_of(point)).trace;
   }
 
   const std::shared_ptr<const CapturedFiles>& captured_run(const std::string& name) {

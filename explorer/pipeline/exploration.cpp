@@ -19,8 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-GptShape microbatch_shape(const PipelineSplit& split) {
-  GptShape shape = split.shape;
+TrainingStep microbatch_shape(const PipelineSplit& split) {
+  TrainingStep shape = split.shape;
   if (split.microbatches == 0 || shape.batch % split.microbatches != 0) {
     throw UsageError(fmt::format("a batch of {} cannot be cut into {} equal microbatches",
                                  shape.batch, split.microbatches));
@@ -160,7 +160,7 @@ class PipelineQuestions {
 }  // namespace
 
 Trace microbatch_trace(const PipelineSplit& split) {
-  return generate_gpt_trace(microbatch_shape(split));
+  return generate_training_step(microbatch_shape(split)).trace;
 }
 
 void check_pipeline_question(const Question& question) {

@@ -5,14 +5,14 @@
 #include <cstdint>
 
 #include "explorer/exploration.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 #include "traces/pipeline/schedule.hpp"
 
 namespace rubato {
 
 /// How a training step is spread over stages.
 struct PipelineSplit {
-  GptShape shape;  ///< batch: of the pipeline and iteration, a multiple of microbatches. Optimizer
+  TrainingStep shape;  ///< batch: of the pipeline and iteration, a multiple of microbatches. Optimizer
                    ///< and data parallelism are left out
   std::uint32_t stages = 2;
   std::uint32_t microbatches = 1;

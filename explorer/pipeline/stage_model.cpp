@@ -18,6 +18,7 @@
 #include "sim/simulator.hpp"
 #include "traces/held_memory.hpp"
 #include "traces/transformer/kernel_list.hpp"
+#include "traces/transformer/parameters.hpp"
 
 namespace rubato {
 
@@ -158,24 +159,24 @@ void append_segment(Trace& to, const Trace& from, std::string_view name, std::ui
 
 // The part of a model's parameters that a stage holds.
 struct StageWeights {
-  const GptShape& shape;
+  const TrainingStep& shape;
   std::uint32_t layers;
   bool first, last;
 
   // As a share of the model's parameters. The last stage has a copy of the logits' weights.
   [[nodiscard]] double share() const {
-    GptShape without = shape;
-    without.layers = 0;
-    const double ends = parameter_count(without), all = parameter_count(shape);
-    const double of_layers = (all - ends) * layers / static_cast<double>(shape.layers);
+    TrainingStep without = shape;
+    without.model.layers = 0;
+    const double ends = parameters_per_rank(without), all = parameters_per_rank(shape);
+    const double of_layers = (all - ends) * layers / static_cast<double>(shape.model.layers);
     return (of_layers + (first ? ends : 0.0) + (last && !first ? ends : 0.0)) / all;
   }
 };
 
-StageWeights weights_of(const GptShape& shape, std::uint32_t stages, std::uint32_t stage) {
+StageWeights weights_of(const TrainingStep& shape, std::uint32_t stages, std::uint32_t stage) {
   return {shape,
-          static_cast<std::uint32_t>(shape.layers * (stage + 1) / stages -
-                                     shape.layers * stage / stages),
+          static_cast<std::uint32_t>(shape.model.layers * (stage + 1) / stages -
+                                     shape.model.layers * stage / stages),
           stage == 0, stage + 1 == stages};
 }
 
@@ -266,8 +267,9 @@ std::vector<std::size_t> clocks_entries(const PipelinePass& pass, const Pipeline
   return of_chunks;
 }
 
-Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage, PassKind kind) {
-  const Trace whole = generate_gpt_trace(shape);
+Trace stage_trace(const TrainingStep& shape, std::uint32_t stages, std::uint32_t stage,
+                  PassKind kind) {
+  const Trace whole = generate_training_step(shape).trace;
   const StageWeights weights = weights_of(shape, stages, stage);
   const bool forward = kind == PassKind::forward;
   Trace part{fmt::format("{}, stage {}, {}", whole.name, stage, name_of(kind)),
@@ -289,17 +291,17 @@ Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t sta
 }
 
 ModelProfile model_profile(const StageModelInput& input) {
-  if (input.stages == 0 || input.stages > input.shape.layers) {
+  if (input.stages == 0 || input.stages > input.shape.model.layers) {
     throw UsageError(fmt::format("{} stages for {} layers; expected 1 to {}", input.stages,
-                                 input.shape.layers, input.shape.layers));
+                                 input.shape.model.layers, input.shape.model.layers));
   }
   if (input.clocks == PassClocks::per_kernel && !input.power_limits_w.empty())
     throw UsageError("power limits are set for whole passes",
                      {.in = {}, .hint = "leave --power-limits or --clock-per kernel out"});
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
-  ModelProfile model{{fmt::format("{} on {}", input.shape.model, input.spec.name), {}}, {}};
+  ModelProfile model{{fmt::format("{} on {}", input.shape.model.name, input.spec.name), {}}, {}};
   const auto add = [&](std::uint32_t stage, PassKind kind) {
-    GptShape shape = input.shape;
+    TrainingStep shape = input.shape;
     if (kind == PassKind::all_reduce) shape.data_parallel = input.replicas;
     shape.optimizer = kind == PassKind::optimizer;
     const Trace trace = stage_trace(shape, input.stages, stage, kind);
@@ -335,10 +337,10 @@ ModelProfile model_profile(const StageModelInput& input) {
 }
 
 std::vector<Mark> marks_of_stages(const StageModelInput& input, std::uint32_t chunks) {
-  GptShape shape = input.shape;
+  TrainingStep shape = input.shape;
   shape.optimizer = input.step_end;
   std::vector<Mark> marks;
-  if (std::optional<HeldMemory> held = held_memory(generate_gpt_trace(shape))) {
+  if (std::optional<HeldMemory> held = held_memory(generate_training_step(shape).trace)) {
     const std::uint32_t gpus = input.stages / chunks;
     double most = 0.0;
     for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
@@ -353,7 +355,7 @@ std::vector<Mark> marks_of_stages(const StageModelInput& input, std::uint32_t ch
       marks.push_back(*std::move(mark));
     }
   }
-  const Trace step = generate_gpt_trace(input.shape);
+  const Trace step = generate_training_step(input.shape).trace;
   const GpuModel model(input.spec, step);
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   std::vector<CoefficientSource> sources;

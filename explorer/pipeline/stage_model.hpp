@@ -9,7 +9,7 @@
 #include "explorer/marks.hpp"
 #include "models/gpu/spec.hpp"
 #include "sim/pipeline_run.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 #include "traces/pipeline/profile.hpp"
 
 namespace rubato {
@@ -22,7 +22,7 @@ enum class PassClocks { per_pass, per_kernel };
 [[nodiscard]] PassClocks pass_clocks_from_name(std::string_view name);
 
 struct StageModelInput {
-  GptShape shape;  ///< batch: sequences of one microbatch; data_parallel and optimizer: off
+  TrainingStep shape;  ///< batch: sequences of one microbatch; data_parallel and optimizer: off
   GpuSpec spec;
   std::string grid = {};     ///< see make_clock_grid
   std::uint32_t stages = 1;  ///< layers are dealt out as evenly as they go
@@ -109,7 +109,7 @@ void add_recompute(PipelineProfile& profile);
 /// parameters that the stage holds: the first stage the embeddings, the last one weights of its own
 /// for the logits.
 /// @pre optimizer: shape.optimizer
-[[nodiscard]] Trace stage_trace(const GptShape& shape, std::uint32_t stages, std::uint32_t stage,
+[[nodiscard]] Trace stage_trace(const TrainingStep& shape, std::uint32_t stages, std::uint32_t stage,
                                 PassKind kind);
 
 }  // namespace rubato

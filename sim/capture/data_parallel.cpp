@@ -18,18 +18,18 @@ void communicate(const ParallelStepInput& input, StepWriter& step, const std::st
   const DataGroup group = data_group(input, of_experts);
   if (group.size < 2) return;
   const bool gathers = kind == CollectiveKind::all_gather;
-  const double element = gathers ? element_bytes(input.shape.dtype) : gradient_bytes(input.shape);
+  const double element = gathers ? element_bytes(stored_dtype(input.shape)) : gradient_bytes(input.shape);
   const Collective collective{kind, elements * element, static_cast<std::uint32_t>(group.size),
                               static_cast<std::uint32_t>(group.stride)};
   const Pass pass = gathers ? Pass::forward : Pass::backward;
   const KernelId kernel =
-      step.kernels().add(collective_kernel(name, collective, pass, input.shape.dtype));
+      step.kernels().add(collective_kernel(name, collective, pass, stored_dtype(input.shape)));
   step.follow(StepStream::data, StepStream::compute);
   step.communicate(StepStream::data, kernel);
 }
 
 double gradient_bytes(const TrainingStep& step) {
-  return element_bytes(step.fp32_gradients ? Dtype::fp32 : step.dtype);
+  return element_bytes(step.fp32_gradients ? Dtype::fp32 : stored_dtype(step));
 }
 
 GradientQueue::GradientQueue(const ParallelStepInput& input, StepWriter& step,

@@ -155,9 +155,8 @@ std::string options_of(const ParallelStepInput& input) {
   return fmt::format(
       "gpu={} cluster={} kernels={} dp={} {}{} pp={} microbatches={} chunks={} "
       "sequence_parallel={} tensor_chunks={}{}",
-      input.spec.name, cluster_of(input.spec).name,
-      input.shape.kernels == KernelStyle::fused ? "fused" : "llm.c", input.shape.data_parallel,
-      name_of(input.sharding), buckets_of(input), input.pipeline.stages,
+      input.spec.name, cluster_of(input.spec).name, name_of(input.shape.kernels),
+      input.shape.data_parallel, name_of(input.sharding), buckets_of(input), input.pipeline.stages,
       input.pipeline.microbatches, input.pipeline.chunks, input.shape.sequence_parallel,
       input.tensor_overlap.chunks, shape_options(input.shape));
 }

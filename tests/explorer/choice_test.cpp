@@ -4,7 +4,7 @@
 
 #include "tests/explorer/small_run.hpp"
 #include "traces/files/trace_json.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {
@@ -15,9 +15,9 @@ TEST(ChoiceUnits, PassesAreThoseOfThePaper) {
   EXPECT_EQ(units.names, (std::vector<std::string>{"forward", "backward"}));
   EXPECT_EQ(units.unit_of_kernel[15], UnitId{0});  // the loss ends the forward pass
   EXPECT_EQ(units.unit_of_kernel[16], UnitId{1});
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.optimizer = true;
-  EXPECT_EQ(choice_units(generate_gpt_trace(shape), Granularity::pass).names.size(), 3U);
+  EXPECT_EQ(choice_units(generate_training_step(shape).trace, Granularity::pass).names.size(), 3U);
 }
 
 // One exploration of everything, as a whole-run test.

@@ -10,7 +10,6 @@
 #include "models/kernel/model.hpp"
 #include "models/validation/uncertainty.hpp"
 #include "traces/files/trace_json.hpp"
-#include "traces/gpt.hpp"
 #include "traces/held_memory.hpp"
 #include "traces/transformer/memory.hpp"
 #include "traces/transformer/training_step.hpp"
@@ -97,18 +96,18 @@ TEST(Marks, ShareOfTheTimeBeyondTheMeasuredClocks) {
 }
 
 TEST(Marks, AStepThatDoesNotFit) {
-  GptShape shape = gpt_preset("gpt3-175b");
-  const Trace large = generate_gpt_trace(shape);
+  TrainingStep shape = gpt_preset("gpt3-175b");
+  const Trace large = generate_training_step(shape).trace;
   // bf16 weights and gradients; Brown et al. count 174.6 billion parameters.
   EXPECT_NEAR(held_memory(large)->bytes / (4.0 * 174.6e9), 1.0, 0.01);
   shape.tensor_parallel = 8;
   shape.optimizer = true;
-  EXPECT_NEAR(held_memory(generate_gpt_trace(shape))->bytes / (16.0 / 8.0 * 174.6e9), 1.0, 0.01);
+  EXPECT_NEAR(held_memory(generate_training_step(shape).trace)->bytes / (16.0 / 8.0 * 174.6e9), 1.0, 0.01);
   const auto mark = mark_of_memory(large, load_gpu_spec("rtx-3080-ti"));
   ASSERT_TRUE(mark.has_value());
   EXPECT_NE(mark->reason.find("weights and gradients alone are"), std::string::npos);
   EXPECT_NE(mark->reason.find("has 12 GB"), std::string::npos);
-  const auto updated = mark_of_memory(generate_gpt_trace(shape), load_gpu_spec("rtx-3080-ti"));
+  const auto updated = mark_of_memory(generate_training_step(shape).trace, load_gpu_spec("rtx-3080-ti"));
   ASSERT_TRUE(updated.has_value());
   EXPECT_NE(updated->reason.find("gradients and optimizer state alone are"), std::string::npos);
   EXPECT_FALSE(mark_of_memory(load_trace("gpt3-xl"), load_gpu_spec("rtx-3080-ti")));
@@ -217,9 +216,9 @@ TEST(Marks, WithoutAClockInTimeChangesAreNotForNothing) {
 }
 
 TEST(Marks, KernelsOfOtherShapesAreSaidBesideEverySaving) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.batch = 20;
-  const Exploration found = explore({.trace = generate_gpt_trace(shape),
+  const Exploration found = explore({.trace = generate_training_step(shape).trace,
                                      .spec = load_gpu_spec("rtx-3080-ti"),
                                      .grid = {},
                                      .power_limit_w = {},
@@ -243,7 +242,7 @@ TEST(Marks, OfThePassesOfAPipelineAreThoseOfTheStep) {
   StageModelInput input{.shape = gpt_preset("gpt3-xl"), .spec = load_gpu_spec("rtx-8000")};
   const ModelProfile profile = model_profile(input);
   const PipelineWork work = pipeline_work(make_schedule({}), profile.profile, 0.0);
-  const Trace step = generate_gpt_trace(input.shape);
+  const Trace step = generate_training_step(input.shape).trace;
   const GpuModel model(input.spec, step);
   const ClockGrid grid = make_clock_grid(input.spec, "");
   const auto of_pipeline = [&](std::size_t forward, std::size_t backward) {
@@ -286,15 +285,15 @@ TEST(Marks, OfStagesThatDoNotFit) {
 // A kernel measured at one shape is scaled at another, and less is known of it the further it is.
 TEST(Coverage, KernelsAtOtherShapesAreScaled) {
   const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
-  GptShape shape = gpt_preset("gpt3-xl");
-  const Trace same = generate_gpt_trace(shape);
+  TrainingStep shape = gpt_preset("gpt3-xl");
+  const Trace same = generate_training_step(shape).trace;
   const GpuModel known(spec, same);
   for (std::size_t k = 0; k < known.kernels(); ++k)
     EXPECT_EQ(known.source(id_at<KernelId>(k)), CoefficientSource::measured);
   double error = 0.0;
   for (const std::uint64_t batch : {30U, 20U, 10U}) {
     shape.batch = batch;
-    const Trace other = generate_gpt_trace(shape);
+    const Trace other = generate_training_step(shape).trace;
     const GpuModel model(spec, other);
     const KernelId qkv{2};
     EXPECT_EQ(model.source(qkv), CoefficientSource::scaled);

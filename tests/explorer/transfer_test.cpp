@@ -8,7 +8,7 @@
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {
@@ -45,9 +45,9 @@ TEST_F(TransferTest, TheIntervalIsThePlansAndWiderElsewhere) {
   const Interval own = transfer(plan(4), input_.trace).interval.energy;
   EXPECT_EQ(own.low_pct, found_->plans[2].interval->energy.low_pct);
   EXPECT_EQ(own.high_pct, found_->plans[2].interval->energy.high_pct);
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.batch = 8;
-  const Transfer other = transfer(plan(4), generate_gpt_trace(shape));
+  const Transfer other = transfer(plan(4), generate_training_step(shape).trace);
   const Interval elsewhere = other.interval.energy;
   EXPECT_GT(elsewhere.high_pct - elsewhere.low_pct, own.high_pct - own.low_pct);
   const double change = change_pct(other.transferred.energy_j, other.baseline.energy_j);
@@ -58,10 +58,10 @@ TEST_F(TransferTest, TheIntervalIsThePlansAndWiderElsewhere) {
 // At batch 1 the usual tiles of five products leave a fifth of the SMs idle, at batch 5 none more
 // than where they were measured: which tiles a library takes then is within the interval.
 TEST_F(TransferTest, IntervalsReachOverWhatTilesMayDo) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   const auto below = [&](std::uint64_t batch) {
     shape.batch = batch;
-    const Transfer other = transfer(plan(4), generate_gpt_trace(shape));
+    const Transfer other = transfer(plan(4), generate_training_step(shape).trace);
     return change_pct(other.transferred.time_s, other.baseline.time_s) -
            other.interval.time.low_pct;
   };
@@ -69,9 +69,9 @@ TEST_F(TransferTest, IntervalsReachOverWhatTilesMayDo) {
 }
 
 TEST_F(TransferTest, KeepsUnknownKernelsAtDefaultClocks) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 4;
-  const Transfer other = transfer(plan(4), generate_gpt_trace(shape));
+  const Transfer other = transfer(plan(4), generate_training_step(shape).trace);
   EXPECT_GT(other.known_frac, 0.3);
   EXPECT_LT(other.known_frac, 1.0);  // collectives are new
   EXPECT_LT(other.transferred.energy_j, other.baseline.energy_j);
@@ -79,10 +79,10 @@ TEST_F(TransferTest, KeepsUnknownKernelsAtDefaultClocks) {
 }
 
 TEST_F(TransferTest, RegretAtEqualTimeIsAgainstAPlanThatIsNoSlower) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   for (const std::uint64_t batch : {1U, 40U}) {
     shape.batch = batch;
-    const Transfer other = transfer(plan(4), generate_gpt_trace(shape));
+    const Transfer other = transfer(plan(4), generate_training_step(shape).trace);
     ASSERT_TRUE(other.own_in_time_found);
     EXPECT_LE(other.own_in_time.time_s, other.transferred.time_s * (1.0 + 1e-8));
     EXPECT_LE(other.own_in_time.energy_j, other.transferred.energy_j * (1.0 + 1e-12));
@@ -92,7 +92,7 @@ TEST_F(TransferTest, RegretAtEqualTimeIsAgainstAPlanThatIsNoSlower) {
   }
   // Tensor parallelism brings collectives, which are far below the limit.
   shape.tensor_parallel = 8;
-  EXPECT_LT(transfer(plan(4), generate_gpt_trace(shape)).limited_frac, 0.5);
+  EXPECT_LT(transfer(plan(4), generate_training_step(shape).trace).limited_frac, 0.5);
 }
 
 TEST_F(TransferTest, RefusesPlansWithoutClocks) {

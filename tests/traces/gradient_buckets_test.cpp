@@ -6,7 +6,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
+#include "traces/transformer/parameters.hpp"
 
 namespace rubato {
 namespace {
@@ -89,14 +90,14 @@ TEST(MegatronBuckets, AreLargeOnTheFirstStageAndWholeElsewhere) {
 }
 
 TEST(ReadyGradients, OfAllKernelsAreAllParameters) {
-  GptShape shape = gpt_preset("gpt3-2.7b");
+  TrainingStep shape = gpt_preset("gpt3-2.7b");
   for (const std::uint64_t tp : {1U, 4U}) {
     shape.tensor_parallel = tp;
-    const GeneratedStep step = generate_gpt_step(shape);
+    const GeneratedStep step = generate_training_step(shape);
     double sum = 0.0;
     for (const KernelId kernel : launches(step.trace.segments))
       sum += step.gradients[index(kernel)];
-    EXPECT_NEAR(sum * static_cast<double>(tp) / parameter_count(shape), 1.0, 1e-12);
+    EXPECT_NEAR(sum / parameters_per_rank(shape), 1.0, 1e-12);
   }
 }
 

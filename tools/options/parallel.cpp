@@ -11,7 +11,7 @@
 #include "models/network/cluster.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 
@@ -24,15 +24,6 @@ Sharding sharding_of(const std::string& zero) {
 }
 
 constexpr const char* heading = "Steps as graphs";
-
-Dtype dtype_of(const ModelShapeOptions& o) {
-  const auto dtype = from_name<Dtype>(o.dtype);
-  if (!dtype || *dtype == Dtype::unknown) {
-    throw UsageError(fmt::format("--dtype '{}' is not known{}", o.dtype,
-                                 did_you_mean(o.dtype, all_names<Dtype>())));
-  }
-  return *dtype;
-}
 
 // Models with experts have no biases, see check(ModelShape).
 void give_experts(const ModelShapeOptions& o, ModelShape& model) {
@@ -69,14 +60,30 @@ ModelShape model_of(const ModelShapeOptions& o, ModelShape model) {
 
 // llm.c's kernels where it could run the model, those of fused frameworks elsewhere.
 KernelStyle style_of(const ModelShapeOptions& o, const ModelShape& model) {
-  const bool fused = o.kernels.empty() ? !is_gpt(model) : o.kernels == "fused";
-  if (fused) return KernelStyle::fused;
+  const KernelStyle style = o.kernels == "eager" ? KernelStyle::eager
+                            : o.kernels == "fused" || (o.kernels.empty() && !is_gpt(model))
+                                ? KernelStyle::fused
+                                : KernelStyle::llm_c;
+  if (o.without_dropout && (style != KernelStyle::eager || !model.has_dropout()))
+    throw UsageError("--no-dropout is for --kernels eager of GPT models; others have none");
+  if (style != KernelStyle::llm_c) return style;
   for (const auto& [name, value] :
        {std::pair{"--attention", &o.attention}, {"--recompute", &o.recompute}}) {
-    if (!value->empty()) throw UsageError(fmt::format("{} is for --kernels fused", name));
+    if (!value->empty()) throw UsageError(fmt::format("{} is for --kernels fused or eager", name));
   }
-  if (o.without_optimizer) throw UsageError("--no-optimizer is for --kernels fused");
-  return KernelStyle::llm_c;
+  if (o.without_optimizer) throw UsageError("--no-optimizer is for --kernels fused or eager");
+  return style;
+}
+
+// PyTorch's default is highest. llm.c in fp32 lets its products use TF32.
+MatmulPrecision precision_of(const ModelShapeOptions& o, Dtype dtype, KernelStyle style) {
+  if (o.matmul_precision.empty())
+    return style == KernelStyle::llm_c ? MatmulPrecision::high : MatmulPrecision::highest;
+  if (dtype != Dtype::fp32)
+    throw UsageError(
+        fmt::format("--matmul-precision is for --dtype fp32, not for {}", name_of(dtype)));
+  if (o.matmul_precision == "highest") return MatmulPrecision::highest;
+  return o.matmul_precision == "high" ? MatmulPrecision::high : MatmulPrecision::medium;
 }
 
 std::uint64_t usual_seq(const ModelShape& model, KernelStyle style) {
@@ -89,21 +96,25 @@ void add_kernel_options(CommandLine& app, ModelShapeOptions& o) {
   app.add_option(
          "--kernels", o.kernels,
          "llm.c: as llm.c launches them; fused: flash attention, one GEMM for queries, keys "
-         "and values, as fused frameworks do [llm.c for GPT models]")
-      ->one_of({"llm.c", "fused"});
+         "and values, as fused frameworks do; eager: PyTorch's operators one by one, without "
+         "torch.compile [llm.c for GPT models]")
+      ->one_of({"llm.c", "fused", "eager"});
   app.add_option("--attention", o.attention,
-                 "Of fused kernels: flash, or unfused with the scores in memory [flash]")
+                 "Of fused and eager kernels: flash, or unfused with the scores in memory [flash; "
+                 "eager: unfused]")
       ->one_of({"flash", "unfused"});
   app.add_option("--recompute", o.recompute,
-                 "Of fused kernels, what the backward pass runs again: none, selective (attention "
-                 "alone) or full (whole layers) [none]")
+                 "Of fused and eager kernels, what the backward pass runs again: none, selective "
+                 "(attention alone) or full (whole layers) [none]")
       ->one_of({"none", "selective", "full"});
+  app.add_flag("--no-dropout", o.without_dropout, "Of eager kernels of GPT models: without");
   app.add_flag(
       "--fp32-gradients", o.fp32_gradients,
       "Of fused kernels: weights' gradients in fp32, as Megatron-LM sums and reduces them");
   app.add_flag("--optimizer", o.optimizer,
-               "With gradient norm and AdamW, of llm.c also gradient clearing [no; fused: yes]");
-  app.add_flag("--no-optimizer", o.without_optimizer, "Of fused kernels: without");
+               "With AdamW: of fused kernels with the gradient norm, of llm.c with gradient "
+               "clearing too, of eager ones over lists of tensors [llm.c: no; others: yes]");
+  app.add_flag("--no-optimizer", o.without_optimizer, "Of fused and eager kernels: without");
 }
 
 }  // namespace
@@ -116,9 +127,10 @@ void add_model_shape_options(CommandLine& app, ModelShapeOptions& o) {
   app.add_option(
       "--batch", o.batch,
       fmt::format("Sequences or images per GPU and step, with graphs per microbatch [{}]",
-                  o.batch ? fmt::to_string(*o.batch) : "40; fused: 1"));
-  app.add_option("--seq", o.seq,
-                 "Tokens per sequence [1024, at most the model's context; fused: the context]");
+                  o.batch ? fmt::to_string(*o.batch) : "llm.c: 40; others: 1"));
+  app.add_option(
+      "--seq", o.seq,
+      "Tokens per sequence [llm.c: 1024, at most the model's context; others: the context]");
   app.add_option("--layers", o.layers, "Layers [the model's]");
   app.add_option("--hidden", o.hidden, "Hidden size, of GPT models [the model's]");
   app.add_option("--heads", o.heads, "Attention heads, of GPT models [the model's]");
@@ -126,15 +138,26 @@ void add_model_shape_options(CommandLine& app, ModelShapeOptions& o) {
   app.add_option("--experts", o.experts,
                  "Each layer's FFN becomes so many, without biases [the model's]");
   app.add_option("--top-k", o.top_k, "Experts a token goes to [the model's, or 2]");
-  app.add_option("--dtype", o.dtype, "bf16, fp16 or fp32")->capture_default_str();
+  app.add_option("--dtype", o.dtype,
+                 "fp32, fp16, bf16, fp8 or nvfp4; of the last two the layers' matrices alone, with "
+                 "--kernels fused")
+      ->one_of({"fp32", "fp16", "bf16", "fp8", "nvfp4"})
+      ->capture_default_str();
+  app.add_option("--matmul-precision", o.matmul_precision,
+                 "Of --dtype fp32, as torch.set_float32_matmul_precision: products in fp32 on CUDA "
+                 "cores (highest) or in TF32 on tensor cores (high, medium) [highest, as PyTorch; "
+                 "llm.c: high]")
+      ->one_of({"highest", "high", "medium"});
   add_kernel_options(app, o);
 }
 
 TrainingStep shape_of(const ModelShapeOptions& o, const ModelShape& model) {
   constexpr std::uint64_t llm_c_batch = 40;
-  TrainingStep step{.model = model_of(o, model), .dtype = dtype_of(o)};
+  TrainingStep step{.model = model_of(o, model), .dtype = from_name<Dtype>(o.dtype).value()};
   step.kernels = style_of(o, step.model);
-  const bool fused = step.kernels == KernelStyle::fused;
+  const bool fused = step.kernels != KernelStyle::llm_c;
+  step.matmul_precision = precision_of(o, step.dtype, step.kernels);
+  step.dropout = !o.without_dropout;
   step.batch = o.batch.value_or(fused ? 1 : llm_c_batch);
   step.seq = o.seq.value_or(usual_seq(step.model, step.kernels));
   if (!fused && step.seq > step.model.context)
@@ -144,7 +167,8 @@ TrainingStep shape_of(const ModelShapeOptions& o, const ModelShape& model) {
     throw UsageError("--optimizer and --no-optimizer exclude each other");
   step.optimizer = o.optimizer || (fused && !o.without_optimizer);
   step.fp32_gradients = o.fp32_gradients;
-  step.flash_attention = o.attention != "unfused";
+  const bool flash = step.kernels != KernelStyle::eager;  // where it is not said
+  step.flash_attention = o.attention.empty() ? flash : o.attention == "flash";
   if (!o.recompute.empty()) step.recomputation = recomputation_from_name(o.recompute);
   return step;
 }

@@ -19,12 +19,13 @@ struct ModelShapeOptions {
   std::string model = "gpt3-xl";
   std::optional<std::uint64_t> layers, hidden, heads, vocab, batch, seq, experts, top_k;
   std::string dtype = "bf16";
-  std::string kernels, attention, recompute;  ///< empty: not given
+  std::string kernels, attention, recompute, matmul_precision;  ///< empty: not given
   bool optimizer = false, without_optimizer = false, fp32_gradients = false;
+  bool without_dropout = false;
 };
 
 /// Adds MODEL or --model, what replaces parts of its shape, --batch, --seq, --dtype, --kernels,
-/// --attention, --recompute, --optimizer and --no-optimizer.
+/// --matmul-precision, --attention, --recompute, --no-dropout, --optimizer and --no-optimizer.
 void add_model_shape_options(CommandLine& app, ModelShapeOptions& options);
 
 /// One microbatch of the model on one GPU, degrees still 1.

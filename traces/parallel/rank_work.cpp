@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
-#include "traces/gpt.hpp"
 #include "traces/transformer/kernel_list.hpp"
 #include "traces/transformer/layer_kernels.hpp"
 #include "traces/transformer/parameters.hpp"
@@ -16,20 +15,6 @@
 namespace rubato {
 
 namespace {
-
-// The rank's step, without the reduction of gradients over replicas.
-GeneratedStep own_step(const TrainingStep& step) {
-  if (step.kernels == KernelStyle::fused) return generate_training_step(step);
-  GptShape shape = gpt_shape(step);
-  shape.data_parallel = 1;
-  return generate_gpt_step(shape);
-}
-
-// Number of parameters that the generated clearing and optimizer are made for.
-double updated_elements(const TrainingStep& step) {
-  if (step.kernels == KernelStyle::fused) return parameters_per_rank(step);
-  return parameter_count(gpt_shape(step)) / static_cast<double>(step.tensor_parallel);
-}
 
 class WorkBuilder {
  public:
@@ -39,17 +24,17 @@ class WorkBuilder {
     const bool copy =
         own_head && step_.model.kind == ModelKind::decoder && step_.model.tied_embeddings;
     // A copy does what a table of its own does; only its parameters are counted elsewhere.
-    if (copy && step_.kernels == KernelStyle::fused) step_.model.tied_embeddings = false;
-    GeneratedStep made = own_step(step_);
+    if (copy && step_.kernels != KernelStyle::llm_c) step_.model.tied_embeddings = false;
+    GeneratedStep made = generate_training_step(step_);
     work_.kernels = std::move(made.trace.kernels);
     work_.gradients = std::move(made.gradients);
     work_.parts = std::move(made.parts);
     work_.layers = step_.model.layers;
-    work_.dtype = step_.dtype;
+    work_.dtype = stored_dtype(step_);
     for (Segment& segment : made.trace.segments) list_of(segment.name) = segment.launches;
     if (copy) set_copy();
     set_boundary();
-    scale_updates(work_.parameters() / updated_elements(step_));
+    scale_updates(work_.parameters() / parameters_per_rank(step_));
     if (step_.context_parallel > 1) add_ring();
     return std::move(work_);
   }
@@ -70,7 +55,7 @@ class WorkBuilder {
 
   // The head's product finishes the gradients of the copy.
   void set_copy() {
-    if (step_.kernels == KernelStyle::fused) {
+    if (step_.kernels != KernelStyle::llm_c) {
       work_.copied = gradient("bwd_gemm_logits_weight");
     } else {
       work_.copied = gradient("17_gemm_dwte") = gradient("45_wte_bwd");
@@ -106,8 +91,8 @@ class WorkBuilder {
   }
 
   KernelId merge(const std::string& name, Pass pass, double flops, double elements) {
-    return add(derived_kernel(name, name, KernelClass::elementwise, pass, step_.dtype, flops,
-                              element_bytes(step_.dtype) * elements));
+    return add(derived_kernel(name, name, KernelClass::elementwise, pass, work_.dtype, flops,
+                              element_bytes(work_.dtype) * elements));
   }
 
   // Each rank of a ring passes on the block that it holds. Where the ring leaves a node, its
@@ -120,8 +105,8 @@ class WorkBuilder {
     set_other_blocks();
     const Collective hop{CollectiveKind::send_recv, 2.0 * keys * z.e, 2,
                          static_cast<std::uint32_t>(step_.tensor_parallel)};
-    ring.send_kv = add(collective_kernel("r0_send_kv", hop, Pass::forward, step_.dtype));
-    ring.send_dkv = add(collective_kernel("r1_send_dkv", hop, Pass::backward, step_.dtype));
+    ring.send_kv = add(collective_kernel("r0_send_kv", hop, Pass::forward, work_.dtype));
+    ring.send_dkv = add(collective_kernel("r1_send_dkv", hop, Pass::backward, work_.dtype));
     // Reads the sum and a block's part, writes the sum.
     ring.merge = merge("r2_merge_blocks", Pass::forward, 4.0 * queries, 3.0 * queries);
     ring.merge_grads = merge("r3_merge_gradients", Pass::backward, queries + 2.0 * keys,

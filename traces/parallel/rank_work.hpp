@@ -65,7 +65,7 @@ struct RankWork {
 /// The kernels of a step for one rank, without the reduction of gradients over replicas.
 /// @param step  its batch is one microbatch; all degrees count
 /// @param own_head  the last stage is not the first: it has a gradient of its token table too
-/// @throws UsageError as check(TrainingStep), and for llm.c's kernels as gpt_shape
+/// @throws UsageError as check(TrainingStep)
 [[nodiscard]] RankWork rank_work(const TrainingStep& step, bool own_head = false);
 
 }  // namespace rubato

@@ -21,11 +21,37 @@ bool learned_positions(const StepContext& c) {
   return c.step.model.positions == PositionEncoding::learned;
 }
 
+// All but the last logits of a sequence are copied. Their log-softmax is in fp32.
+void eager_cross_entropy(const StepContext& c) {
+  const StepSizes& z = c.sizes;
+  constexpr double fp32 = 4.0;
+  const double logits = z.rows * static_cast<double>(padded_vocabulary(c.step));
+  c.layer.eager_operator("loss_shift", logits, 2.0 * z.e * logits, KernelClass::permute);
+  if (z.e < fp32) c.layer.eager_operator("loss_cast", 0.0, (z.e + fp32) * logits);
+  c.layer.eager_operator("loss_log_softmax", 5.0 * logits, 2.0 * fp32 * logits,
+                         KernelClass::softmax);
+  c.layer.eager_operator("loss_nll", z.rows, 3.0 * fp32 * z.rows, KernelClass::reduce);
+}
+
+// The gradient of the loss is zero but for a logit of each token.
+void eager_loss_backward(const StepContext& c) {
+  const StepSizes& z = c.sizes;
+  constexpr double fp32 = 4.0;
+  const double logits = z.rows * static_cast<double>(padded_vocabulary(c.step));
+  c.layer.eager_operator("bwd_nll", 0.0, fp32 * logits, KernelClass::memset);
+  c.layer.eager_operator("bwd_log_softmax", 4.0 * logits, 3.0 * fp32 * logits,
+                         KernelClass::softmax);
+  if (z.e < fp32) c.layer.eager_operator("bwd_cast_logits", 0.0, (z.e + fp32) * logits);
+  c.layer.eager_operator("bwd_memset_logits", 0.0, z.e * logits, KernelClass::memset);
+  c.layer.eager_operator("bwd_shift", logits, 2.0 * z.e * logits, KernelClass::permute);
+}
+
 // Logits are read, and their gradient is left in their place. On one rank a row stays in cache.
 // Ranks that share the vocabulary first need what all of them found of a row: its maximum, then its
 // sum and the token's own logit.
 void cross_entropy(const StepContext& c) {
   const StepSizes& z = c.sizes;
+  if (c.layer.eager()) return eager_cross_entropy(c);
   constexpr double fp32 = 4.0;
   const double logits = z.rows * static_cast<double>(padded_vocabulary(c.step));
   const double t = static_cast<double>(z.t);
@@ -59,12 +85,16 @@ void embed(const StepContext& c) {
   if (z.t > 1 && learned_positions(c))
     c.list.between("fwd_add_positions", "positions", KernelClass::elementwise, added,
                    z.e * (2.0 * z.activation + positions));
-  c.layer.norm("fwd_norm_1");
+  if (!c.layer.eager()) return c.layer.norm("fwd_norm_1");
+  if (c.step.dropout && c.step.model.has_dropout())
+    c.layer.eager_operator("fwd_dropout_0", z.activation,
+                           (2.0 * c.list.stream_element() + 1.0) * z.activation);
 }
 
 void head_and_loss(const StepContext& c) {
   if (c.step.model.kind != ModelKind::decoder) return image_head_and_loss(c);
   const StepSizes& z = c.sizes;
+  if (c.layer.eager()) c.layer.norm("loss_norm_final");
   c.list.gather("loss", "logits", z.activation);
   c.list.linear("loss", head_of(c));
   cross_entropy(c);
@@ -73,6 +103,7 @@ void head_and_loss(const StepContext& c) {
 void head_backward(const StepContext& c) {
   if (c.step.model.kind != ModelKind::decoder) return image_head_backward(c);
   const StepSizes& z = c.sizes;
+  if (c.layer.eager()) eager_loss_backward(c);
   const LinearLayer head = head_of(c);
   c.list.linear_input(head);
   c.list.sum("bwd", "logits", z.activation);
@@ -86,13 +117,17 @@ void head_backward(const StepContext& c) {
 void embed_backward(const StepContext& c) {
   if (c.step.model.kind != ModelKind::decoder) return embed_images_backward(c);
   const StepSizes& z = c.sizes;
+  if (c.layer.eager() && c.step.dropout && c.step.model.has_dropout())
+    c.layer.eager_operator("bwd_dropout_0", z.activation,
+                           (2.0 * c.list.stream_element() + 1.0) * z.activation);
   if (learned_positions(c)) {
     c.list.between("bwd_positions", "positions bwd", KernelClass::embedding, z.activation,
                    z.e * (z.activation + positions_of(c)));
     c.list.finishes(static_cast<double>(c.step.model.context) * z.h / static_cast<double>(z.t));
   }
   c.list.gather("bwd", "embedding", z.activation);
-  if (!c.step.model.tied_embeddings && !c.step.accumulate_gradients)
+  const bool dense = c.layer.eager();  // a gradient of its own, which is then added to the head's
+  if (dense || (!c.step.model.tied_embeddings && !c.step.accumulate_gradients))
     c.list.add("bwd_memset_table", "memset", KernelClass::memset, 0.0,
                c.list.gradient_element() * table_of_rank(c));
   // A rank reads the gradients of all tokens, and adds those of its part of the table.
@@ -101,6 +136,10 @@ void embed_backward(const StepContext& c) {
   c.list.add("bwd_embedding", "embedding bwd", KernelClass::embedding, z.activation / t,
              z.e * z.activation + c.list.gradient_element() * 2.0 * distinct * z.h + 4.0 * z.rows);
   c.list.finishes(table_of_rank(c));
+  if (dense && c.step.model.tied_embeddings)
+    c.layer.eager_operator(
+        "bwd_add_tables", c.sizes.h * static_cast<double>(c.step.model.vocab),
+        3.0 * element_bytes(Dtype::fp32) * c.sizes.h * static_cast<double>(c.step.model.vocab));
 }
 
 }  // namespace rubato

@@ -57,11 +57,12 @@ void embed_images(const StepContext& c) {
   c.list.linear("fwd", patch_embedding(c));
   elementwise(c, "fwd_add_positions", z.activation,
               2.0 * z.activation + static_cast<double>(c.step.seq) * z.h);
-  c.layer.norm("fwd_norm_1");
+  if (!c.layer.eager()) c.layer.norm("fwd_norm_1");
 }
 
 void image_head_and_loss(const StepContext& c) {
   const StepSizes& z = c.sizes;
+  if (c.layer.eager()) c.layer.norm("loss_norm_final");
   if (is_dit(c)) {
     const double predicted = 2.0 * pixels_of_batch(c);
     c.list.linear("loss", last_modulation(c));

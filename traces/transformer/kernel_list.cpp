@@ -26,14 +26,15 @@ Kernel derived_kernel(std::string name, std::string label, KernelClass kind, Pas
           .work_source = WorkSource::derived};
 }
 
-Kernel gemm_kernel(std::string name, KernelClass kind, Pass pass, Dtype dtype,
+Kernel gemm_kernel(std::string name, KernelClass kind, Pass pass, const ProductType& type,
                    const GemmShape& shape, bool bias, bool accumulates) {
   const double m = static_cast<double>(shape.m), n = static_cast<double>(shape.n),
                k = static_cast<double>(shape.k), batch = static_cast<double>(shape.batch);
   const double outputs = accumulates ? 2.0 : 1.0;
-  Kernel kernel = derived_kernel(
-      std::move(name), "GEMM", kind, pass, dtype, 2.0 * m * n * k * batch,
-      element_bytes(dtype) * batch * (m * k + k * n + outputs * m * n + (bias ? m : 0.0)));
+  Kernel kernel =
+      derived_kernel(std::move(name), "GEMM", kind, pass, type.dtype, 2.0 * m * n * k * batch,
+                     batch * (element_bytes(type.dtype) * (m * k + k * n) +
+                              type.result_element * (outputs * m * n + (bias ? m : 0.0))));
   kernel.gemm = shape;
   return kernel;
 }
@@ -70,22 +71,51 @@ Kernel& KernelList::append(Kernel kernel) {
 }
 
 Kernel& KernelList::gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias,
-                         bool accumulates) {
-  return append(gemm_kernel(std::move(name), kind, pass_, rank_.dtype, shape, bias, accumulates));
+                         bool accumulates, bool in_layer) {
+  const ProductType type{in_layer ? rank_.layer_product : rank_.product, e_};
+  return append(gemm_kernel(std::move(name), kind, pass_, type, shape, bias, accumulates));
+}
+
+namespace {
+
+double elements_of(std::uint64_t rows, std::uint64_t columns) {
+  return static_cast<double>(rows) * static_cast<double>(columns);
+}
+
+}  // namespace
+
+// Reads a matrix and writes it in the products' type twice: as it is, and transposed for the
+// product of the other pass.
+void KernelList::quantise(const std::string& name, double elements) {
+  constexpr double copies = 2.0;
+  add(name, "quantise", KernelClass::elementwise, 2.0 * elements,
+      (e_ + copies * element_bytes(rank_.layer_product)) * elements);
 }
 
 void KernelList::linear(const std::string& prefix, const LinearLayer& layer) {
+  const double weight = elements_of(layer.outputs, layer.inputs);
+  if (layer.in_layer && rank_.layer_product != rank_.product) {
+    quantise(prefix + "_quantise_" + layer.name + "_input", elements_of(layer.rows, layer.inputs));
+    quantise(prefix + "_quantise_" + layer.name + "_weight", weight);
+  }
+  if (autocasts())
+    add(prefix + "_cast_" + layer.name + "_weight", "cast", KernelClass::elementwise, 0.0,
+        (e_ + stream_element()) * weight);
   gemm(prefix + "_gemm_" + layer.name, KernelClass::gemm,
-       {layer.outputs, layer.rows, layer.inputs, 1}, layer.bias);
+       {layer.outputs, layer.rows, layer.inputs, 1}, layer.bias, false, layer.in_layer);
 }
 
 void KernelList::linear_input(const LinearLayer& layer, bool accumulates) {
+  if (layer.in_layer && rank_.layer_product != rank_.product)
+    quantise("bwd_quantise_" + layer.name, elements_of(layer.rows, layer.outputs));
   gemm("bwd_gemm_" + layer.name + "_input", KernelClass::gemm,
-       {layer.inputs, layer.rows, layer.outputs, 1}, false, accumulates);
+       {layer.inputs, layer.rows, layer.outputs, 1}, false, accumulates, layer.in_layer);
 }
 
-Kernel& KernelList::weight_gradient(std::string name, const GemmShape& shape, bool bias) {
-  Kernel& kernel = gemm(std::move(name), KernelClass::gemm, shape, bias, rank_.accumulates);
+Kernel& KernelList::weight_gradient(std::string name, const GemmShape& shape, bool bias,
+                                    bool in_layer) {
+  Kernel& kernel =
+      gemm(std::move(name), KernelClass::gemm, shape, bias, rank_.accumulates, in_layer);
   const double elements = static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                           static_cast<double>(shape.batch);
   kernel.dram_bytes =
@@ -94,10 +124,17 @@ Kernel& KernelList::weight_gradient(std::string name, const GemmShape& shape, bo
 }
 
 void KernelList::linear_weight(const LinearLayer& layer) {
-  weight_gradient("bwd_gemm_" + layer.name + "_weight",
-                  {layer.inputs, layer.outputs, layer.rows, 1}, layer.bias);
   const double outputs = static_cast<double>(layer.outputs);
-  const double weight = outputs * static_cast<double>(layer.inputs);
+  const double weight = elements_of(layer.outputs, layer.inputs);
+  weight_gradient("bwd_gemm_" + layer.name + "_weight",
+                  {layer.inputs, layer.outputs, layer.rows, 1}, layer.bias && !rank_.eager,
+                  layer.in_layer);
+  if (autocasts())
+    add("bwd_cast_" + layer.name + "_weight", "cast", KernelClass::elementwise, 0.0,
+        (e_ + stream_element()) * weight);
+  if (layer.bias && rank_.eager)
+    add("bwd_bias_" + layer.name, "bias bwd", KernelClass::reduce,
+        elements_of(layer.rows, layer.outputs), e_ * elements_of(layer.rows, layer.outputs));
   const double bias = layer.bias ? outputs : 0.0;
   finishes((layer.split == LinearSplit::rows ? weight / t_ : weight) +
            (layer.split == LinearSplit::outputs ? bias : bias / t_));

@@ -24,6 +24,7 @@ struct LinearLayer {
   std::uint64_t rows = 0;
   bool bias = false;
   LinearSplit split = LinearSplit::outputs;
+  bool in_layer = false;  ///< computed in the type of the layers' matrices
 };
 
 /// What a kernel is part of, where that decides what runs beside it.
@@ -44,11 +45,18 @@ enum class KernelPart : std::uint8_t {
 [[nodiscard]] Kernel derived_kernel(std::string name, std::string label, KernelClass kind,
                                     Pass pass, Dtype dtype, double flops, double bytes);
 
+/// What a product computes in, which is the type of its operands, and bytes of an element of its
+/// result and its bias.
+struct ProductType {
+  Dtype dtype = Dtype::bf16;
+  double result_element = 2.0;
+};
+
 /// A matrix product, each operand moved once.
 /// @param bias         a bias is added on the way out
 /// @param accumulates  the product is added to its output, which is then read too
-[[nodiscard]] Kernel gemm_kernel(std::string name, KernelClass kind, Pass pass, Dtype dtype,
-                                 const GemmShape& shape, bool bias = false,
+[[nodiscard]] Kernel gemm_kernel(std::string name, KernelClass kind, Pass pass,
+                                 const ProductType& type, const GemmShape& shape, bool bias = false,
                                  bool accumulates = false);
 
 /// Multiplies what is known of a kernel's work by `factor`.
@@ -67,7 +75,10 @@ struct GeneratedStep {
 
 /// What a rank's kernels are made with.
 struct ListedRank {
-  Dtype dtype = Dtype::bf16;
+  Dtype dtype = Dtype::bf16;          ///< of what is stored
+  Dtype product = Dtype::bf16;        ///< of products
+  Dtype layer_product = Dtype::bf16;  ///< of the layers' matrices; other than product: with casts
+  bool eager = false;  ///< biases' gradients in kernels of their own, and autocast in 16 bits
   std::uint64_t tensor_parallel = 1;
   bool sequence_parallel = true;  ///< what lies between products is split over its ranks too
   bool collectives = true;        ///< false: kernels alone
@@ -82,6 +93,10 @@ class KernelList {
       : rank_(rank), e_(element_bytes(rank.dtype)), t_(static_cast<double>(rank.tensor_parallel)) {}
 
   [[nodiscard]] double element() const noexcept { return e_; }  ///< bytes
+  /// Bytes of an element of the stream between layers: autocast keeps it, and weights, in fp32.
+  [[nodiscard]] double stream_element() const noexcept {
+    return rank_.eager ? element_bytes(Dtype::fp32) : e_;
+  }
   /// Bytes of an element of a weight's gradient.
   [[nodiscard]] double gradient_element() const noexcept {
     return rank_.fp32_gradients ? element_bytes(Dtype::fp32) : e_;
@@ -111,14 +126,17 @@ class KernelList {
 
   /// As gemm_kernel, on this rank.
   Kernel& gemm(std::string name, KernelClass kind, const GemmShape& shape, bool bias = false,
-               bool accumulates = false);
+               bool accumulates = false, bool in_layer = false);
 
   /// The product whose output is a weight's gradient. finishes() is for the caller to call.
-  Kernel& weight_gradient(std::string name, const GemmShape& shape, bool bias = false);
+  Kernel& weight_gradient(std::string name, const GemmShape& shape, bool bias = false,
+                          bool in_layer = false);
 
   /// A linear layer: "PREFIX_gemm_NAME", and in the backward pass "bwd_gemm_NAME_input" and
   /// "bwd_gemm_NAME_weight". The gradient of a bias comes out of the product that makes the
-  /// weight's. linear_weight() finishes the gradients, of what every rank has whole a rank's share.
+  /// weight's, of eager kernels from "bwd_bias_NAME". Before a product in 8 or 4 bits, and before
+  /// eager ones in 16, stand casts. linear_weight() finishes the gradients, of what every rank has
+  /// whole a rank's share.
   void linear(const std::string& prefix, const LinearLayer& layer);
   void linear_input(const LinearLayer& layer, bool accumulates = false);
   void linear_weight(const LinearLayer& layer);
@@ -149,6 +167,8 @@ class KernelList {
 
  private:
   Kernel& append(Kernel kernel);
+  void quantise(const std::string& name, double elements);
+  [[nodiscard]] bool autocasts() const noexcept { return e_ < stream_element(); }
 
   ListedRank rank_;
   double e_, t_;

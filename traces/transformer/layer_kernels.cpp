@@ -5,7 +5,7 @@
 namespace rubato {
 
 StepSizes::StepSizes(const TrainingStep& step)
-    : e(element_bytes(step.dtype)),
+    : e(element_bytes(stored_dtype(step))),
       h(static_cast<double>(step.model.hidden)),
       batch(static_cast<double>(step.batch)),
       rows(rubato::tokens(step)),
@@ -19,22 +19,30 @@ StepSizes::StepSizes(const TrainingStep& step)
 // ---- products
 
 LinearLayer LayerKernels::qkv() const {
-  return {"qkv", (model_.hidden + 2 * kv_copies(step_) * model_.kv_width()) / z_.t, model_.hidden,
-          z_.tokens, model_.biases};
+  return {"qkv",         (model_.hidden + 2 * kv_copies(step_) * model_.kv_width()) / z_.t,
+          model_.hidden, z_.tokens,
+          model_.biases, LinearSplit::outputs,
+          true};
 }
 
 LinearLayer LayerKernels::projection() const {
-  return {"projection", model_.hidden, model_.hidden / z_.t,
-          z_.tokens,    model_.biases, LinearSplit::inputs};
+  return {"projection",        model_.hidden, model_.hidden / z_.t, z_.tokens, model_.biases,
+          LinearSplit::inputs, true};
 }
 
 LinearLayer LayerKernels::up() const {
-  return {model_.activation == Activation::swiglu ? "gate_up" : "up", model_.ffn_outputs() / z_.t,
-          model_.hidden, z_.tokens, model_.biases};
+  return {model_.activation == Activation::swiglu ? "gate_up" : "up",
+          model_.ffn_outputs() / z_.t,
+          model_.hidden,
+          z_.tokens,
+          model_.biases,
+          LinearSplit::outputs,
+          true};
 }
 
 LinearLayer LayerKernels::down() const {
-  return {"down", model_.hidden, model_.ffn / z_.t, z_.tokens, model_.biases, LinearSplit::inputs};
+  return {"down", model_.hidden, model_.ffn / z_.t, z_.tokens, model_.biases, LinearSplit::inputs,
+          true};
 }
 
 LinearLayer LayerKernels::router() const {
@@ -53,6 +61,7 @@ void LayerKernels::head_product(const std::string& name, std::uint64_t m, std::u
 // ---- norms, activation, collectives
 
 void LayerKernels::norm(const std::string& name) {
+  if (eager()) return eager_norm(name);
   const bool centred = model_.norm == Norm::layernorm;
   const double tables = centred ? 2.0 : 1.0, flops = centred ? 8.0 : 5.0;
   list_.between(name, "norm", KernelClass::layernorm, flops * z_.activation,
@@ -69,6 +78,7 @@ void LayerKernels::residual_norm(const std::string& name) {
 // Reads the gradient of its output and its input, and where there is one the gradient of the
 // residual; writes their sum.
 void LayerKernels::norm_backward(const std::string& name, bool residual) {
+  if (eager()) return eager_norm_backward(name);
   const bool centred = model_.norm == Norm::layernorm;
   const double tables = centred ? 2.0 : 1.0, beside = residual ? 1.0 : 0.0;
   const double flops = (centred ? 13.0 : 10.0) + beside;
@@ -271,6 +281,7 @@ void LayerKernels::feed_forward(const std::string& prefix) {
 }
 
 void LayerKernels::forward() {
+  if (eager()) return eager_forward("fwd");
   if (model_.kind == ModelKind::dit) modulation("fwd");
   attention("fwd");
   residual_norm("fwd_residual_norm_2");
@@ -279,6 +290,7 @@ void LayerKernels::forward() {
 }
 
 void LayerKernels::backward() {
+  if (eager()) return eager_backward();
   if (step_.recomputation == Recomputation::full) {
     if (model_.kind == ModelKind::dit) modulation("rec");
     norm("rec_norm_1");

@@ -1,8 +1,10 @@
 #pragma once
 // Kernels of one layer, forward and backward, and the sizes they follow from.
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "traces/transformer/kernel_list.hpp"
 #include "traces/transformer/training_step.hpp"
@@ -37,11 +39,40 @@ class LayerKernels {
 
   /// A norm alone, and one that adds the residual first. `name` is the kernel's whole name.
   void norm(const std::string& name);
+  [[nodiscard]] bool eager() const { return step_.kernels == KernelStyle::eager; }
   void residual_norm(const std::string& name);
   /// @param residual  the gradient of the residual beside it is added
   void norm_backward(const std::string& name, bool residual = true);
 
+  /// An operator of eager PyTorch on tensors between products.
+  /// @param bytes  of all ranks of a tensor-parallel group together
+  void eager_operator(const std::string& name, double elements, double bytes,
+                      KernelClass kind = KernelClass::elementwise);
+
  private:
+  struct Operator {
+    const char* name;
+    double passes;
+  };
+  void eager_chain(const std::string& prefix, double elements, double element,
+                   std::initializer_list<Operator> operators);
+  void eager_norm(const std::string& name);
+  void eager_norm_backward(const std::string& name);
+  void eager_dropout(const std::string& name, double elements, double element);
+  void eager_forward(const std::string& prefix);
+  void eager_backward();
+  void eager_attention(const std::string& prefix);
+  void eager_attention_backward();
+  [[nodiscard]] std::vector<LinearLayer> eager_inputs() const;
+  [[nodiscard]] std::vector<LinearLayer> eager_ffn_inputs() const;
+  void eager_linears(const std::string& prefix, const std::string& what,
+                     const std::vector<LinearLayer>& layers);
+  void eager_linears_backward(const std::string& what, const std::vector<LinearLayer>& layers);
+  void eager_rope(const std::string& prefix);
+  void eager_activation(const std::string& prefix);
+  void eager_activation_backward();
+  [[nodiscard]] bool drops() const { return step_.dropout && model_.has_dropout(); }
+  [[nodiscard]] double stream() const { return list_.stream_element(); }
   void modulation(const std::string& prefix);
   void modulation_backward();
   void gate_backward(const std::string& branch);

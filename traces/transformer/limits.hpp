@@ -28,13 +28,12 @@ inline void expect_divides(std::string_view small, std::uint64_t by, std::string
     throw UsageError(fmt::format("{} {} does not divide {} {}", small, by, large, of));
 }
 
-/// Number formats that steps are generated in: others would need scales and copies of the weights
-/// that no formula here knows. @throws UsageError
+/// Number formats that steps are generated in. @throws UsageError
 inline void expect_training_dtype(Dtype dtype) {
-  constexpr std::array known{Dtype::bf16, Dtype::fp16, Dtype::fp32};
+  constexpr std::array known{Dtype::bf16, Dtype::fp16, Dtype::fp32, Dtype::fp8, Dtype::nvfp4};
   if (std::ranges::find(known, dtype) == known.end())
-    throw UsageError(
-        fmt::format("dtype is {}; steps are made in bf16, fp16 or fp32", name_of(dtype)));
+    throw UsageError(fmt::format("dtype is {}; steps are made in fp32, fp16, bf16, fp8 or nvfp4",
+                                 name_of(dtype)));
 }
 
 }  // namespace rubato

@@ -25,7 +25,9 @@ struct MemoryPerRank {
 [[nodiscard]] double layer_activation_bytes(const TrainingStep& step);
 
 /// What a rank holds. Activations include what one layer makes again: all of it (full
-/// recomputation), or attention's own (selective).
+/// recomputation), or attention's own (selective). With fp8 and nvfp4 weights and activations count
+/// as the 16 bits of which their copies are made. Eager kernels keep weights in fp32, and what each
+/// operator saves.
 [[nodiscard]] MemoryPerRank memory_per_rank(const TrainingStep& step);
 
 }  // namespace rubato

@@ -57,6 +57,10 @@ struct ModelShape {
 
   [[nodiscard]] std::uint64_t head_width() const { return hidden / heads; }
   [[nodiscard]] std::uint64_t kv_width() const { return kv_heads * head_width(); }
+  /// GPT-2 and GPT-3 were trained with dropout; later models are not.
+  [[nodiscard]] bool has_dropout() const {
+    return kind == ModelKind::decoder && positions == PositionEncoding::learned;
+  }
   [[nodiscard]] bool causal() const { return kind == ModelKind::decoder; }
   /// Outputs of the first matrix of an FFN: SwiGLU has a gate beside them.
   [[nodiscard]] std::uint64_t ffn_outputs() const {

@@ -52,6 +52,13 @@ Ends ends_of(const ModelShape& s) {
   return {};
 }
 
+// Of llm.c the vocabulary is padded, and positions are as many as tokens of a sequence.
+double llm_c_parameters(const TrainingStep& step) {
+  const double h = number(step.model.hidden);
+  return number(step.model.layers) * (12.0 * h * h + 13.0 * h) +
+         number(padded_vocabulary(step)) * h + number(step.seq) * h + 2.0 * h;
+}
+
 }  // namespace
 
 ParameterCount count_parameters(const ModelShape& s) {
@@ -81,6 +88,8 @@ ParameterCount count_parameters(const ModelShape& s) {
 }
 
 double parameters_per_rank(const TrainingStep& step) {
+  if (step.kernels == KernelStyle::llm_c)
+    return llm_c_parameters(step) / number(step.tensor_parallel);
   const ParameterCount count = count_parameters(step.model);
   const double experts = number(step.model.layers) * count.layer_experts;
   const double copies =

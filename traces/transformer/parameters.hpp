@@ -21,7 +21,8 @@ struct ParameterCount {
 
 /// Number of parameters on one rank: a tensor-parallel share of all of them and of copied heads of
 /// keys and values; experts are shared out over expert-parallel ranks besides. Norms, routers and
-/// biases that each rank has whole count as divided.
+/// biases that each rank has whole count as divided. llm.c pads the vocabulary, and its table of
+/// positions has as many rows as a sequence has tokens.
 [[nodiscard]] double parameters_per_rank(const TrainingStep& step);
 
 /// Number of parameters of a layer that make keys and values.

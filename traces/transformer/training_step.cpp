@@ -8,9 +8,11 @@
 #include <fmt/ranges.h>
 
 #include "common/error.hpp"
+#include "common/suggest.hpp"
 #include "common/version.hpp"
 #include "traces/transformer/layer_kernels.hpp"
 #include "traces/transformer/limits.hpp"
+#include "traces/transformer/llm_c_kernels.hpp"
 #include "traces/transformer/memory.hpp"
 #include "traces/transformer/model_ends.hpp"
 #include "traces/transformer/parameters.hpp"
@@ -36,8 +38,10 @@ void check_work(const TrainingStep& step) {
   expect_most("FLOP count of a step", model_flops(step), flops);
 }
 
+// Of llm.c the table of positions is as long as the sequence.
 void check_sequence(const TrainingStep& step) {
   const ModelShape& s = step.model;
+  if (step.kernels == KernelStyle::llm_c) return;
   if (s.kind == ModelKind::decoder) {
     if (step.seq > s.context)
       throw UsageError(fmt::format("seq is {}; model '{}' has a context of {} tokens", step.seq,
@@ -57,7 +61,8 @@ void check_tensor_parallel(const TrainingStep& step) {
   expect_divides("tp", t, "heads", s.heads);
   if (t % s.kv_heads != 0) expect_divides("tp", t, "kv_heads", s.kv_heads);
   expect_divides("tp", t, "ffn", s.ffn);
-  if (step.sequence_parallel) expect_divides("tp", t, "batch x seq", step.batch * own_seq(step));
+  if (step.sequence_parallel || step.kernels == KernelStyle::llm_c)
+    expect_divides("tp", t, "batch x seq", step.batch * own_seq(step));
   if (!step.sequence_parallel && s.experts > 0)
     throw UsageError(
         fmt::format("experts with tp {} and without sequence parallelism; their "
@@ -90,20 +95,65 @@ void check_expert_parallel(const TrainingStep& step) {
                     step.data_parallel, step.context_parallel));
 }
 
+void check_llm_c(const TrainingStep& step) {
+  const ErrorDetail fused{.in = {}, .hint = "--kernels fused"};
+  if (!is_gpt(step.model))
+    throw UsageError(
+        fmt::format("model '{}' is not a GPT; llm.c has kernels for LayerNorm, GELU, learned "
+                    "positions, biases, a head that is the token table, an FFN of four times the "
+                    "hidden size and as many KV heads as heads",
+                    step.model.name),
+        fused);
+  if (step.recomputation != Recomputation::none)
+    throw UsageError(fmt::format("recomputation {}: llm.c's kernels make GELU again, no more",
+                                 name_of(step.recomputation)),
+                     fused);
+  if (step.fp32_gradients)
+    throw UsageError("gradients in fp32: llm.c's kernels keep them in the model's type", fused);
+}
+
+// Steps of what nobody here knows the launches of.
+void check_style(const TrainingStep& step) {
+  const ModelShape& s = step.model;
+  const bool plain = s.experts == 0 && s.kind != ModelKind::dit;
+  const bool quantised = step.dtype == Dtype::fp8 || step.dtype == Dtype::nvfp4;
+  if (step.kernels == KernelStyle::llm_c) check_llm_c(step);
+  if (step.kernels == KernelStyle::eager && !plain)
+    throw UsageError(
+        fmt::format("eager kernels are of GPT, Llama and ViT models, not of '{}'", s.name),
+        {.in = {}, .hint = "--kernels fused"});
+  if (step.kernels == KernelStyle::eager && step.fp32_gradients)
+    throw UsageError("gradients in fp32: eager kernels have those of autocast, which are",
+                     {.in = {}, .hint = "leave --fp32-gradients out"});
+  if (!quantised) return;
+  if (step.kernels != KernelStyle::fused || !plain)
+    throw UsageError(fmt::format("dtype {}: only fused kernels of GPT, Llama and ViT models have "
+                                 "its casts",
+                                 name_of(step.dtype)),
+                     {.in = {}, .hint = "--dtype bf16"});
+}
+
 class StepBuilder {
  public:
   explicit StepBuilder(const TrainingStep& step)
       : step_(step),
-        list_({.dtype = step.dtype,
+        list_({.dtype = stored_dtype(step),
+               .product = product_dtype(step),
+               .layer_product = layer_product_dtype(step),
+               .eager = step.kernels == KernelStyle::eager,
                .tensor_parallel = step.tensor_parallel,
                .sequence_parallel = step.sequence_parallel,
                .collectives = step.collectives,
-               .accumulates = step.accumulate_gradients,
+               .accumulates = step.accumulate_gradients || step.kernels == KernelStyle::llm_c,
                .fp32_gradients = step.fp32_gradients}),
         layer_(list_, step_),
         context_{list_, layer_, step_, StepSizes(step)} {}
 
   GeneratedStep build() {
+    if (step_.kernels == KernelStyle::llm_c) {
+      launch_llm_c(list_, step_);
+      return list_.take(name(), provenance());
+    }
     const std::uint64_t layers = step_.model.layers;
     if (step_.optimizer && step_.accumulate_gradients) clear();
     open(Pass::embedding, "embedding", 1);
@@ -158,10 +208,26 @@ class StepBuilder {
               list_.gradient_element() * parameters_per_rank(step_));
   }
 
+  // PyTorch's AdamW runs over lists of tensors, an operator after the other.
+  void update_eagerly() {
+    const double n = parameters_per_rank(step_), fp32 = element_bytes(Dtype::fp32);
+    for (const auto& [name, passes] : {std::pair{"decay", 2.0},
+                                       {"lerp_first", 3.0},
+                                       {"scale_second", 2.0},
+                                       {"addcmul_second", 3.0},
+                                       {"sqrt", 2.0},
+                                       {"correct", 2.0},
+                                       {"add_epsilon", 2.0},
+                                       {"addcdiv", 4.0}})
+      list_.add(fmt::format("opt_foreach_{}", name), "AdamW, foreach", KernelClass::optimizer, n,
+                fp32 * passes * n);
+  }
+
   // AdamW reads gradient, both moments and master weight; writes all but the gradient, and the
   // weight. In fp32 the weight is its own master.
   void update() {
     open(Pass::optimizer, "optimizer", 1);
+    if (step_.kernels == KernelStyle::eager) return update_eagerly();
     const double n = parameters_per_rank(step_), e = list_.element(), g = list_.gradient_element();
     const double moments = 16.0, weights = step_.dtype == Dtype::fp32 ? 2.0 * e : 8.0 + e;
     list_.add("opt_gradient_norm", "gradient norm", KernelClass::reduce, 2.0 * n, g * n);
@@ -174,16 +240,44 @@ class StepBuilder {
     const std::string again = step_.recomputation == Recomputation::none
                                   ? ""
                                   : fmt::format("-recompute-{}", name_of(step_.recomputation));
-    return fmt::format("{}-b{}-s{}-tp{}-dp{}{}{}{}", step_.model.name, step_.batch, step_.seq,
-                       step_.tensor_parallel, step_.data_parallel, experts,
-                       step_.flash_attention ? "" : "-unfused", again);
+    const bool eager = step_.kernels == KernelStyle::eager;
+    const char* style = eager ? (step_.flash_attention ? "-eager-flash" : "-eager")
+                              : (step_.flash_attention ? "" : "-unfused");
+    return fmt::format("{}-b{}-s{}-tp{}-dp{}{}{}{}", step_.model.name, step_.batch, own_or_whole(),
+                       step_.tensor_parallel, step_.data_parallel, experts, style, again);
+  }
+
+  // llm.c knows of no ring: its sequence is the rank's part.
+  [[nodiscard]] std::uint64_t own_or_whole() const {
+    return step_.kernels == KernelStyle::llm_c ? own_seq(step_) : step_.seq;
+  }
+
+  [[nodiscard]] Provenance llm_c_provenance() const {
+    const ModelShape& model = step_.model;
+    return {fmt::format("rubato {}", program_version()),
+            "kernel sequence of karpathy/llm.c f1e2ace; formulas in docs/traces.md",
+            fmt::format("model={} layers={} hidden={} heads={} vocab={} batch={} seq={} dtype={} "
+                        "tp={} dp={} optimizer={}{}{}",
+                        model.name, model.layers, model.hidden, model.heads, model.vocab,
+                        step_.batch, own_seq(step_), name_of(step_.dtype), step_.tensor_parallel,
+                        step_.data_parallel, step_.optimizer,
+                        step_.collectives ? "" : " collectives=none", precision())};
+  }
+
+  // Of products, where the element type leaves it open.
+  [[nodiscard]] std::string precision() const {
+    return step_.dtype == Dtype::fp32 && product_dtype(step_) != Dtype::fp32
+               ? fmt::format(" products={}", name_of(product_dtype(step_)))
+               : "";
   }
 
   [[nodiscard]] Provenance provenance() const {
+    if (step_.kernels == KernelStyle::llm_c) return llm_c_provenance();
+    const bool eager = step_.kernels == KernelStyle::eager;
     const MemoryPerRank memory = memory_per_rank(step_);
     return {fmt::format("rubato {}", program_version()),
-            fmt::format("{}; kernels of fused frameworks, formulas in docs/model-shapes.md",
-                        step_.model.source),
+            fmt::format("{}; kernels of {}, formulas in docs/model-shapes.md", step_.model.source,
+                        eager ? "eager PyTorch" : "fused frameworks"),
             fmt::format("model={} batch={} seq={} dtype={} tp={} dp={} ep={} optimizer={} "
                         "attention={} recompute={} held_bytes={:.0f} activation_bytes={:.0f}{}{}",
                         step_.model.name, step_.batch, step_.seq, name_of(step_.dtype),
@@ -202,7 +296,9 @@ class StepBuilder {
       text += fmt::format(" experts={} top_k={}", model.experts, model.experts_per_token);
     if (!step_.sequence_parallel) text += " sequence_parallel=false";
     if (step_.fp32_gradients) text += " fp32_gradients=true";
-    return text;
+    if (step_.kernels == KernelStyle::eager)
+      text += fmt::format(" kernels=eager dropout={}", step_.dropout);
+    return text + precision();
   }
 
   const TrainingStep& step_;
@@ -218,12 +314,57 @@ std::string_view name_of(Recomputation value) noexcept {
   return index < recomputation_names.size() ? recomputation_names[index] : std::string_view{};
 }
 
+std::string_view name_of(KernelStyle value) noexcept {
+  switch (value) {
+    case KernelStyle::fused: return "fused";
+    case KernelStyle::eager: return "eager";
+    case KernelStyle::llm_c: return "llm.c";
+  }
+  return {};
+}
+
 Recomputation recomputation_from_name(std::string_view name) {
   const auto found = std::ranges::find(recomputation_names, name);
   if (found == recomputation_names.end())
     throw UsageError(fmt::format("recomputation '{}' is not known; expected one of {}", name,
                                  fmt::join(recomputation_names, ", ")));
   return static_cast<Recomputation>(found - recomputation_names.begin());
+}
+
+std::vector<std::string> gpt_preset_names() {
+  std::vector<std::string> names = model_shape_names();
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("gpt"); });
+  return names;
+}
+
+TrainingStep gpt_preset(std::string_view name) {
+  const std::vector<std::string> names = gpt_preset_names();
+  if (std::ranges::find(names, name) == names.end())
+    throw UsageError(fmt::format("there is no model '{}'{}", name, did_you_mean(name, names)));
+  TrainingStep step{.model = load_model_shape(name), .batch = 40, .seq = 1024};
+  step.kernels = KernelStyle::llm_c;
+  step.optimizer = false;
+  return step;
+}
+
+bool is_gpt(const ModelShape& model) {
+  return model.kind == ModelKind::decoder && model.norm == Norm::layernorm &&
+         model.activation == Activation::gelu && model.positions == PositionEncoding::learned &&
+         model.biases && model.tied_embeddings && model.experts == 0 &&
+         model.kv_heads == model.heads && model.ffn == 4 * model.hidden;
+}
+
+Dtype stored_dtype(const TrainingStep& step) {
+  return step.dtype == Dtype::fp8 || step.dtype == Dtype::nvfp4 ? Dtype::bf16 : step.dtype;
+}
+
+Dtype product_dtype(const TrainingStep& step) {
+  const bool tensor_cores = step.matmul_precision != MatmulPrecision::highest;
+  return step.dtype == Dtype::fp32 && tensor_cores ? Dtype::tf32 : stored_dtype(step);
+}
+
+Dtype layer_product_dtype(const TrainingStep& step) {
+  return stored_dtype(step) == step.dtype ? product_dtype(step) : step.dtype;
 }
 
 std::uint64_t own_seq(const TrainingStep& step) { return step.seq / step.context_parallel; }
@@ -250,7 +391,8 @@ std::uint64_t kv_copies(const TrainingStep& step) {
 
 std::uint64_t padded_vocabulary(const TrainingStep& step) {
   const std::uint64_t t = step.tensor_parallel;
-  const std::uint64_t multiple = t > 1 ? 128 * t : 8;
+  const bool llm_c = step.kernels == KernelStyle::llm_c;
+  const std::uint64_t multiple = llm_c ? 128 : (t > 1 ? 128 * t : 8);
   return (step.model.vocab + multiple - 1) / multiple * multiple;
 }
 
@@ -266,6 +408,7 @@ void check(const TrainingStep& step) {
   expect_range("dp x cp", step.data_parallel * step.context_parallel);
   check_sequence(step);
   expect_training_dtype(step.dtype);
+  check_style(step);
   check_work(step);
   check_context_parallel(step);
   check_tensor_parallel(step);

@@ -1,7 +1,8 @@
 #pragma once
-// One training step of a transformer, as fused frameworks launch it: what one rank runs.
+// One training step of a transformer, as frameworks launch it: what one rank runs.
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,11 +22,18 @@ enum class Recomputation {
 
 /// Whose kernels a step launches.
 enum class KernelStyle : std::uint8_t {
-  fused,  ///< generate_training_step
-  llm_c   ///< generate_gpt_trace: GPT models
+  fused,  ///< frameworks that fuse: flash attention, norms with their residual, one AdamW
+  eager,  ///< PyTorch operator by operator, as Hugging Face's models call it
+  llm_c   ///< llm_c_kernels.hpp: GPT models
 };
 
+/// What products of fp32 operands compute in, as torch.set_float32_matmul_precision has it: fp32 on
+/// CUDA cores (highest) or tf32 on tensor cores. On NVIDIA GPUs PyTorch does the same for high and
+/// medium.
+enum class MatmulPrecision : std::uint8_t { highest, high, medium };
+
 [[nodiscard]] std::string_view name_of(Recomputation value) noexcept;
+[[nodiscard]] std::string_view name_of(KernelStyle value) noexcept;  ///< "fused", "eager", "llm.c"
 /// @throws UsageError
 [[nodiscard]] Recomputation recomputation_from_name(std::string_view name);
 
@@ -34,7 +42,10 @@ struct TrainingStep {
   ModelShape model;
   std::uint64_t batch = 1;  ///< sequences or images of a rank
   std::uint64_t seq = 0;    ///< tokens of a sequence, at most the context; of images: tokens of one
-  Dtype dtype = Dtype::bf16;  ///< bf16, fp16 or fp32
+  /// bf16, fp16, fp32, fp8 or nvfp4; of the last two the layers' matrices alone, the rest is bf16.
+  /// Eager kernels in 16 bits are those of torch.autocast.
+  Dtype dtype = Dtype::bf16;
+  MatmulPrecision matmul_precision = MatmulPrecision::highest;
   KernelStyle kernels = KernelStyle::fused;
   std::uint64_t tensor_parallel = 1;  ///< as Megatron-LM splits matrices
   /// What lies between products is split over the tensor-parallel ranks: all-gathers before and
@@ -50,8 +61,24 @@ struct TrainingStep {
   bool fp32_gradients = false;  ///< of weights, whatever the dtype: as Megatron-LM sums them
   bool optimizer = true;        ///< norm of the gradients and AdamW
   bool flash_attention = true;  ///< false: scores in memory, as Megatron did before
+  bool dropout = true;          ///< of eager kernels, of GPT models
   Recomputation recomputation = Recomputation::none;
 };
+
+/// The step that llm.c runs of a published GPT: sequences of 1024 tokens, 40 of them, without
+/// optimizer. @throws UsageError with the nearest name
+[[nodiscard]] TrainingStep gpt_preset(std::string_view name);
+
+[[nodiscard]] std::vector<std::string> gpt_preset_names();
+
+/// Whether llm.c has kernels for all parts of the model; sizes do not matter.
+[[nodiscard]] bool is_gpt(const ModelShape& model);
+
+/// What a step's tensors are stored in, and what the matrices of its layers, and all other
+/// products, compute in.
+[[nodiscard]] Dtype stored_dtype(const TrainingStep& step);
+[[nodiscard]] Dtype layer_product_dtype(const TrainingStep& step);
+[[nodiscard]] Dtype product_dtype(const TrainingStep& step);
 
 /// Checks that a step can be run.
 /// @throws UsageError if a number is out of range, a degree does not divide what it splits, there
@@ -74,14 +101,16 @@ void check(const TrainingStep& step);
 [[nodiscard]] std::uint64_t kv_copies(const TrainingStep& step);
 
 /// Logits of a token, of all ranks together: the vocabulary, padded to a multiple of 8 (whole
-/// tiles), and with tensor parallelism to a multiple of 128 on every rank, as Megatron-LM does.
+/// tiles), of llm.c to one of 128, and with tensor parallelism to a multiple of 128 on every rank,
+/// as Megatron-LM does.
 [[nodiscard]] std::uint64_t padded_vocabulary(const TrainingStep& step);
 
 /// Makes the kernels of a step. FLOPs and DRAM bytes are per launch and rank, each operand moved
 /// once. Kernels of equal layers are one. Segments are "embedding", "layer forward", "loss", "head
 /// backward", "layer backward", "embedding backward" and "optimizer"; where gradients are added up,
-/// "gradient clearing" comes first. Experts are assumed to get equal loads. Where ranks share a
-/// sequence, attention is that of a rank's own queries with its own keys: RankWork has the rest.
+/// "gradient clearing" comes first (of llm.c: where there is an optimizer). Experts are assumed to
+/// get equal loads. Where ranks share a sequence, attention is that of a rank's own queries with
+/// its own keys: RankWork has the rest.
 /// @throws UsageError as check
 /// Source: docs/model-shapes.md
 [[nodiscard]] GeneratedStep generate_training_step(const TrainingStep& step);

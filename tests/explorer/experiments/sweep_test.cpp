@@ -76,7 +76,7 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   ASSERT_NE(unit, all.units.end());
   // By hand: the stages' profile, the schedule, a plan no slower than the default clocks.
   const Setting& setting = all.settings[unit->setting];
-  GptShape shape = setting.pipeline()->shape;
+  TrainingStep shape = setting.pipeline()->shape;
   shape.batch = 2;
   const double idle_w = model_idle_power_w(*setting.spec, setting.clocks);
   const StageModelInput stages{shape, *setting.spec,        setting.clocks,

@@ -61,7 +61,7 @@ const ModelErrors some_errors{.shared = {0.01, 0.02}, .own = {0.01, 0.02}};
 // One stage and one microbatch are one GPU that runs the step: the same draws give the same ends.
 TEST(PipelineIntervals, OfOneStageAreThoseOfTheStep) {
   const ModelledPipeline one(1, 1, some_errors, true);
-  const Trace step = generate_gpt_trace(one.input.shape);
+  const Trace step = generate_training_step(one.input.shape).trace;
   const GpuModel model(one.input.spec, step);
   const ClockGrid grid = make_clock_grid(one.input.spec, one.input.grid);
   const SavingInterval expected =

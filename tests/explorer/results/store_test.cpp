@@ -15,7 +15,7 @@
 #include "tests/explorer/small_run.hpp"
 #include "tests/paths.hpp"
 #include "tests/temporary_folder.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {
@@ -69,9 +69,9 @@ TEST_F(Store, KeepsEveryNumberOfARun) {
 // Marks, plans with their changes counted, what to expect of them, and kernels at other shapes.
 TEST_F(Store, KeepsWhatToKnowBesideAPlan) {
   ExplorationInput input = small_input();
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.batch = 20;
-  input.trace = generate_gpt_trace(shape);
+  input.trace = generate_training_step(shape).trace;
   input.spec.switching.core_s = 0.01;
   input.spec.memory_gb = 1.0;
   input.questions = {{Granularity::kernel, Aggregation::global, LeastWaste{}}};

@@ -10,7 +10,7 @@
 #include "tests/expect_error.hpp"
 #include "tests/text.hpp"
 #include "traces/files/trace_json.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {
@@ -48,9 +48,9 @@ TEST(GpuSpec, KeepsTheClusterItIsPartOf) {
 // A collective takes its time on the cluster, and little more at low clocks, when copies take
 // longer.
 TEST(GpuModel, CollectivesTakeTheirTimeOnTheCluster) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.data_parallel = 16;
-  const Trace trace = generate_gpt_trace(shape);
+  const Trace trace = generate_training_step(shape).trace;
   GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
   for (const char* name : {"dgx-a100", "ethernet-pcie"}) {
     spec.cluster = load_cluster(name);
@@ -66,7 +66,7 @@ TEST(GpuModel, CollectivesTakeTheirTimeOnTheCluster) {
   }
   shape.data_parallel = 2000;
   spec.cluster = load_cluster("dgx-a100");
-  expect_error<UsageError>([&] { GpuModel(spec, generate_gpt_trace(shape)); },
+  expect_error<UsageError>([&] { GpuModel(spec, generate_training_step(shape).trace); },
                            "needs 2000 GPUs; dgx-a100 has 1120 (140 x 8)");
 }
 
@@ -236,10 +236,10 @@ TEST(GpuModel, GuessesFromPeakRatesWithoutAClass) {
 }
 
 TEST(GpuModel, SaysHowCoefficientsCameAbout) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 2;
   shape.optimizer = true;
-  const Trace trace = generate_gpt_trace(shape);
+  const Trace trace = generate_training_step(shape).trace;
   const GpuModel model(load_gpu_spec("rtx-3080-ti"), trace);
   const Trace whole = load_trace("gpt3-xl");
   const auto halved = [&](const Kernel& kernel) {

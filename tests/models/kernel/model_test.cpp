@@ -8,7 +8,7 @@
 #include "models/kernel/coefficients.hpp"
 #include "models/table/gpu_model.hpp"
 #include "traces/files/trace_json.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {
@@ -112,9 +112,9 @@ RC_GTEST_PROP(KernelModel, PhysicalLawsHold, ()) {
 
 TEST(Coefficients, FollowTheWorkWhenAKernelIsCarriedOver) {
   const Trace whole = load_trace("gpt3-xl");
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.batch = 20;
-  const Trace half = generate_gpt_trace(shape);
+  const Trace half = generate_training_step(shape).trace;
   const GpuModel full_model(spec(), whole), half_model(spec(), half);
   for (const std::size_t k : {std::size_t{2}, std::size_t{11}}) {  // a GEMM, a streaming kernel
     const auto id = id_at<KernelId>(k);
@@ -127,9 +127,9 @@ TEST(Coefficients, FollowTheWorkWhenAKernelIsCarriedOver) {
 
 TEST(Coefficients, WhatAGemmReadsTwiceFollowsItsFlops) {
   const Trace whole = load_trace("gpt3-xl");
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.batch = 1;
-  const Trace small = generate_gpt_trace(shape);
+  const Trace small = generate_training_step(shape).trace;
   const GpuModel whole_model(spec(), whole), small_model(spec(), small);
   const KernelId weight_gradient{
       27};  // its output, two thirds of a small batch's bytes, does not shrink

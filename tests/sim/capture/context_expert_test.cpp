@@ -39,7 +39,7 @@ TEST(ContextParallel, SendsBlocksRoundTheRing) {
                    layers * (6.0 + 4.0) * block_bytes);
   // Its ranks share the parameters, and add up their gradients.
   EXPECT_NEAR(sent(step.stages[0], CollectiveKind::all_reduce).bytes / 2.0 /
-                  parameter_count(gpt_shape(parallel_input(usual).shape)),
+                  parameters_per_rank(parallel_input(usual).shape),
               1.0, 1e-12);
 }
 

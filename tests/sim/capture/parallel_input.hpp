@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/capture/parallel_step.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 #include "traces/graph/capture_graph.hpp"
 
 namespace rubato {

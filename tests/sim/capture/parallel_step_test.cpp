@@ -11,6 +11,7 @@
 #include "tests/expect_error.hpp"
 #include "tests/sim/capture/parallel_input.hpp"
 #include "traces/graph/capture_graph.hpp"
+#include "traces/transformer/parameters.hpp"
 
 namespace rubato {
 namespace {
@@ -43,7 +44,7 @@ std::vector<std::string> on_stream(const ParallelStep& step, std::uint32_t strea
 
 TEST(ParallelStep, SendsWhatTheFrameworksDo) {
   const ParallelStepInput ddp = input_with(usual, Sharding::none);
-  const double bytes = 2.0 * parameter_count(gpt_shape(ddp.shape));
+  const double bytes = 2.0 * parameters_per_rank(ddp.shape);
   const ParallelStep replicated = parallel_step(ddp);
   EXPECT_NEAR(message_bytes(replicated, CollectiveKind::all_reduce) / bytes, 1.0, 1e-12);
   EXPECT_NEAR(replicated.times.comm_bytes() / bytes, 1.0, 1e-12);

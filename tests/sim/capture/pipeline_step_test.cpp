@@ -7,6 +7,7 @@
 #include "tests/expect_error.hpp"
 #include "tests/sim/capture/parallel_input.hpp"
 #include "traces/graph/capture_graph.hpp"
+#include "traces/transformer/parameters.hpp"
 
 namespace rubato {
 namespace {
@@ -134,7 +135,7 @@ TEST(PipelineStep, ReducesGradientsOnce) {
       ASSERT_NE(reduced, stage.launches.end());
       EXPECT_GT(static_cast<double>(reduced->start_ns) * s_per_ns, 0.5 * step.times.step_s);
     }
-    EXPECT_NEAR(bytes / 2.0 / (parameter_count(gpt_shape(input.shape)) + 128.0 * 768.0), 1.0, 1e-12)
+    EXPECT_NEAR(bytes / 2.0 / (parameters_per_rank(input.shape) + 128.0 * 768.0), 1.0, 1e-12)
         << name_of(kind);
   }
 }
@@ -216,7 +217,7 @@ TEST(PipelineStep, OptimizerWorksOnTheStagesOwnParameters) {
   double bytes = 0.0;
   for (const Capture& stage : step.stages) bytes += bytes_of(stage, "x6_adamw");
   const double once = bytes_of(parallel_step(whole).stages.front(), "x6_adamw");
-  const double parameters = parameter_count(gpt_shape(input.shape));
+  const double parameters = parameters_per_rank(input.shape);
   EXPECT_NEAR(bytes / once, (parameters + 51200.0 * 768.0) / parameters, 1e-9);
 }
 

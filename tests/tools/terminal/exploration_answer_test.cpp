@@ -10,7 +10,7 @@
 #include "explorer/slack_ladder.hpp"
 #include "models/gpu/spec.hpp"
 #include "tools/terminal/exploration_tables.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {
@@ -23,7 +23,7 @@ GpuSpec with_free_changes(GpuSpec spec) {
 class ExplorationAnswer : public ::testing::Test {
  protected:
   ExplorationAnswer()
-      : input_{.trace = generate_gpt_trace({}),
+      : input_{.trace = generate_training_step(gpt_preset("gpt3-xl")).trace,
                .spec = with_free_changes(load_gpu_spec("rtx-3080-ti")),
                .grid = "paper",
                .power_limit_w = {},

@@ -5,8 +5,8 @@
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/traces/transformer/steps.hpp"
-#include "traces/gpt.hpp"
 #include "traces/transformer/parameters.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {
@@ -133,8 +133,13 @@ TEST(ModelShape, UnknownModelsNameTheNearest) {
 TEST(ModelShape, OnlyGptsRunWithTheKernelsOfLlmC) {
   for (const std::string& name : model_shape_names())
     EXPECT_EQ(is_gpt(load_model_shape(name)), name.starts_with("gpt")) << name;
-  expect_error<UsageError>([] { (void)gpt_shape(load_model_shape("llama3-8b")); },
-                           "model 'llama3-8b' is not a GPT", "--kernels fused");
+  expect_error<UsageError>(
+      [] {
+        TrainingStep step{.model = load_model_shape("llama3-8b"), .seq = 1024};
+        step.kernels = KernelStyle::llm_c;
+        check(step);
+      },
+      "model 'llama3-8b' is not a GPT", "--kernels fused");
 }
 
 }  // namespace

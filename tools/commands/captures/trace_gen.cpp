@@ -19,7 +19,6 @@
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/files/capture_json.hpp"
-#include "traces/gpt.hpp"
 #include "traces/transformer/memory.hpp"
 #include "traces/transformer/parameters.hpp"
 #include "traces/transformer/training_step.hpp"
@@ -107,19 +106,17 @@ void say_memory(double parameters, const MemoryPerRank& memory) {
       bytes(memory.gradients), bytes(memory.optimizer), bytes(memory.activations));
 }
 
-Trace llm_c_step(const TrainingStep& step) {
-  const GptShape shape = gpt_shape(step);
-  Trace trace = generate_gpt_trace(shape);
-  say_memory(parameter_count(shape), memory_per_rank(shape));
-  return trace;
-}
-
-Trace fused_step(const TrainingStep& step) {
-  GeneratedStep generated = generate_training_step(step);
-  tell("{}: {} of each GPU that the model needs\n", generated.trace.name,
-       scaled(model_flops(step), 1e12, 1, {"TFLOP", "GFLOP", "MFLOP"}));
-  say_memory(count_parameters(step.model).total, memory_per_rank(step));
-  return std::move(generated.trace);
+Trace generated(const TrainingStep& step) {
+  GeneratedStep made = generate_training_step(step);
+  const bool llm_c = step.kernels == KernelStyle::llm_c;
+  if (!llm_c)
+    tell("{}: {} of each GPU that the model needs\n", made.trace.name,
+         scaled(model_flops(step), 1e12, 1, {"TFLOP", "GFLOP", "MFLOP"}));
+  // llm.c pads its tables.
+  say_memory(llm_c ? static_cast<double>(step.tensor_parallel) * parameters_per_rank(step)
+                   : count_parameters(step.model).total,
+             memory_per_rank(step));
+  return std::move(made.trace);
 }
 
 void check(const Options& o, const CommandLine& line, KernelStyle kernels) {
@@ -141,8 +138,7 @@ void generate(const Options& o, const CommandLine& line) {
   check(o, line, step.kernels);
   if (o.graph) return write_graph(o, step);
   check_extension("--output", o.out, {".json", ".csv"});
-  const bool fused = step.kernels == KernelStyle::fused;
-  write_output(o.out, as_file(fused ? fused_step(step) : llm_c_step(step), o.out));
+  write_output(o.out, as_file(generated(step), o.out));
 }
 
 void add_options(CommandLine& gen, Options& o) {

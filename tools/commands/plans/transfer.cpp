@@ -26,7 +26,7 @@
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
 #include "traces/files/trace_json.hpp"
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 #include "traces/import/file_patterns.hpp"
 
 namespace rubato {
@@ -57,14 +57,14 @@ std::vector<Target> targets_of(const TransferOptions& o) {
   for (const std::string& name : o.traces)
     targets.push_back({load_trace(name), "traces named", 0.0});
   if (o.batches.empty() && o.tensor_parallel.empty()) return targets;
-  GptShape shape = gpt_preset(o.model);
+  TrainingStep shape = gpt_preset(o.model);
   shape.collectives = o.collectives == "model";
   for (const std::uint64_t tp :
        o.tensor_parallel.empty() ? std::vector{shape.tensor_parallel} : o.tensor_parallel) {
     for (const std::uint64_t batch : o.batches.empty() ? std::vector{shape.batch} : o.batches) {
       shape.batch = batch;
       shape.tensor_parallel = tp;
-      targets.push_back({generate_gpt_trace(shape), fmt::format("{}, TP {}", o.model, tp),
+      targets.push_back({generate_training_step(shape).trace, fmt::format("{}, TP {}", o.model, tp),
                          static_cast<double>(batch)});
     }
   }

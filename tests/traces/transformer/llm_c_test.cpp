@@ -1,4 +1,4 @@
-#include "traces/gpt.hpp"
+#include "traces/transformer/training_step.hpp"
 
 #include <algorithm>
 
@@ -12,6 +12,8 @@
 #include "tests/paths.hpp"
 #include "traces/files/trace_csv.hpp"
 #include "traces/files/trace_json.hpp"
+#include "traces/transformer/memory.hpp"
+#include "traces/transformer/parameters.hpp"
 
 namespace rubato {
 namespace {
@@ -27,7 +29,7 @@ double total_flops(const Trace& trace, bool gemms_only) {
 }
 
 TEST(GptTrace, HasThePublishedKernelsInOrder) {
-  const Trace trace = generate_gpt_trace(gpt_preset("gpt3-xl"));
+  const Trace trace = generate_training_step(gpt_preset("gpt3-xl")).trace;
   ASSERT_EQ(trace.kernels.size(), 46U);
   EXPECT_EQ(trace.kernels[2].label, "GEMM");
   EXPECT_EQ(trace.kernels[45].label, "bwd WTE");
@@ -41,16 +43,16 @@ TEST(GptTrace, HasThePublishedKernelsInOrder) {
 
 // 6 N B T for the parameters and 12 L C T B T for attention: Narayanan et al., SC 2021.
 TEST(GptTrace, GemmWorkMatchesTheCountPerToken) {
-  const GptShape shape = gpt_preset("gpt3-xl");
+  const TrainingStep shape = gpt_preset("gpt3-xl");
   const double tokens = 40.0 * 1024.0;
   const double expected =
-      6.0 * parameter_count(shape) * tokens + 12.0 * 24.0 * 2048.0 * 1024.0 * tokens;
-  EXPECT_NEAR(total_flops(generate_gpt_trace(shape), true) / expected, 1.0, 0.002);
+      6.0 * parameters_per_rank(shape) * tokens + 12.0 * 24.0 * 2048.0 * 1024.0 * tokens;
+  EXPECT_NEAR(total_flops(generate_training_step(shape).trace, true) / expected, 1.0, 0.002);
 }
 
 TEST(GptTrace, WorkOfEachKernelMatchesTheHandCount) {
   const CsvTable table = CsvTable::read(source_dir() / "tests/traces/gpt3xl_work.csv");
-  const Trace trace = generate_gpt_trace(gpt_preset("gpt3-xl"));
+  const Trace trace = generate_training_step(gpt_preset("gpt3-xl")).trace;
   ErrorList errors;
   for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
     const double flops =
@@ -66,16 +68,16 @@ TEST(GptTrace, WorkOfEachKernelMatchesTheHandCount) {
 }
 
 TEST(GptTrace, TheShippedTraceIsWhatTheGeneratorMakes) {
-  EXPECT_EQ(to_json(generate_gpt_trace(gpt_preset("gpt3-xl"))),
+  EXPECT_EQ(to_json(generate_training_step(gpt_preset("gpt3-xl")).trace),
             read_file(source_dir() / "traces/data/gpt3-xl.json"));
 }
 
 TEST(GptTrace, TensorParallelismSplitsWorkAndAddsCollectives) {
-  GptShape shape = gpt_preset("gpt3-xl");
-  const Trace whole = generate_gpt_trace(shape);
+  TrainingStep shape = gpt_preset("gpt3-xl");
+  const Trace whole = generate_training_step(shape).trace;
   shape.tensor_parallel = 4;
   shape.data_parallel = 8;
-  const Trace part = generate_gpt_trace(shape);
+  const Trace part = generate_training_step(shape).trace;
   EXPECT_NEAR(total_flops(part, true) * 4.0 / total_flops(whole, true), 1.0, 1e-12);
   // Megatron, per layer: 2 gathers and 2 scatters forward; the same and 2 more gathers backward.
   const auto counts = launch_counts(part);
@@ -93,10 +95,10 @@ TEST(GptTrace, TensorParallelismSplitsWorkAndAddsCollectives) {
 }
 
 TEST(GptTrace, DataParallelRanksLieATensorParallelGroupApart) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 4;
   shape.data_parallel = 8;
-  const Trace trace = generate_gpt_trace(shape);
+  const Trace trace = generate_training_step(shape).trace;
   for (const Kernel& kernel : trace.kernels) {
     if (!kernel.collective) continue;
     EXPECT_EQ(kernel.collective->stride, kernel.collective->group_size == 4 ? 1U : 4U)
@@ -107,12 +109,12 @@ TEST(GptTrace, DataParallelRanksLieATensorParallelGroupApart) {
 }
 
 TEST(GptTrace, WithoutCollectivesItHasTheSameKernelsAlone) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 4;
   shape.data_parallel = 8;
-  Trace with = generate_gpt_trace(shape);
+  Trace with = generate_training_step(shape).trace;
   shape.collectives = false;
-  const Trace without = generate_gpt_trace(shape);
+  const Trace without = generate_training_step(shape).trace;
   EXPECT_EQ(without.kernels.size(), 46U);
   std::erase_if(with.kernels, [](const Kernel& kernel) { return kernel.collective.has_value(); });
   EXPECT_EQ(without.kernels, with.kernels);
@@ -122,7 +124,7 @@ TEST(GptTrace, WithoutCollectivesItHasTheSameKernelsAlone) {
 // What unfused kernels keep (Korthikanti et al.), less the GELU of every layer but one and less
 // what dropout keeps.
 TEST(GptTrace, ActivationsAreThoseOfUnfusedKernelsLessGelu) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   const double sbh = 40.0 * 1024.0 * 2048.0, scores = 40.0 * 16.0 * 1024.0 * 1024.0;
   const double layer = 34.0 * sbh + 5.0 * scores - 2.0 * sbh - 3.0 * scores - 8.0 * sbh;
   const double ends = 2.0 * 2.0 * sbh + 8.0 * sbh + 2.0 * 40.0 * 1024.0 * 50304.0;
@@ -134,34 +136,31 @@ TEST(GptTrace, ActivationsAreThoseOfUnfusedKernelsLessGelu) {
 }
 
 TEST(GptTrace, RefusesShapesThatDoNotDivide) {
-  GptShape shape = gpt_preset("gpt3-xl");
+  TrainingStep shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 3;
-  expect_error<UsageError>([&] { (void)generate_gpt_trace(shape); },
+  expect_error<UsageError>([&] { (void)generate_training_step(shape).trace; },
                            "tp 3 does not divide heads 16");
   shape = gpt_preset("gpt3-xl");
   shape.batch = 0;
-  expect_error<UsageError>([&] { (void)generate_gpt_trace(shape); },
+  expect_error<UsageError>([&] { (void)generate_training_step(shape).trace; },
                            "batch is 0; expected a whole number from 1");
   shape = gpt_preset("gpt3-xl");
   shape.dtype = Dtype::fp8;
-  expect_error<UsageError>([&] { (void)generate_gpt_trace(shape); },
-                           "dtype is fp8; steps are made in bf16, fp16 or fp32");
-  ModelShape model = load_model_shape("gpt3-xl");
-  model.context = 128;
-  EXPECT_EQ(gpt_shape(model).seq, 128U);
+  expect_error<UsageError>([&] { (void)generate_training_step(shape); },
+                           "dtype fp8: only fused kernels");
   expect_error<UsageError>([] { (void)gpt_preset("gpt3-xll"); },
                            "there is no model 'gpt3-xll'; did you mean 'gpt3-xl'?");
 }
 
 RC_GTEST_PROP(GptTrace, EveryShapeGivesAValidTraceThatReadsBack, ()) {
   const auto names = gpt_preset_names();
-  GptShape shape = gpt_preset(names[*rc::gen::inRange<std::size_t>(0, names.size())]);
+  TrainingStep shape = gpt_preset(names[*rc::gen::inRange<std::size_t>(0, names.size())]);
   shape.batch = *rc::gen::inRange<std::uint64_t>(1, 64);
   shape.seq = 128 * *rc::gen::inRange<std::uint64_t>(1, 16);
   shape.tensor_parallel = *rc::gen::element<std::uint64_t>(1, 2, 4);
   shape.data_parallel = *rc::gen::element<std::uint64_t>(1, 8);
   shape.optimizer = *rc::gen::arbitrary<bool>();
-  const Trace trace = generate_gpt_trace(shape);
+  const Trace trace = generate_training_step(shape).trace;
   RC_ASSERT(parse_trace_json(to_json(trace), "t.json") == trace);
 }
 
