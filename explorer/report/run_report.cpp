@@ -31,7 +31,7 @@ Json published_json(const Json& run) {
   if (run["trace_name"] != "gpt3-xl-b40-s1024-tp1-dp1" || run["gpu"] != "rtx-3080-ti" ||
       run["power_limit_w"] != limit_w)
     return rows;
-  for (const PublishedTotal& row : published_table2) {
+  for (const PublishedTotal& row : published_table2()) {
     rows.push_back({{"granularity", name_of(row.granularity)},
                     {"aggregation", name_of(row.aggregation)},
                     {"goal", row.goal},

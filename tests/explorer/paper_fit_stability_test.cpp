@@ -59,10 +59,8 @@ struct Landing {
                            .power_limit_w = {},
                            .switching = {},
                            .questions = {}};
-    for (const PublishedTotal& row : published_table2) {
-      Goal goal = LeastWaste{};
-      if (row.goal == "edp") goal = LeastEdp{};
-      input.questions.push_back({row.granularity, row.aggregation, goal});
+    for (const PublishedTotal& row : published_table2()) {
+      input.questions.push_back({row.granularity, row.aggregation, row.asked()});
     }
     const Exploration found = explore(input);
     const Totals& base = found.baseline.total;

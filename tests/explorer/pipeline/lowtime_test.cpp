@@ -8,8 +8,7 @@
 #include "common/numbers.hpp"
 #include "explorer/pipeline/lowtime.hpp"
 #include "explorer/pipeline/planner.hpp"
-#include "explorer/published_data.hpp"
-#include "explorer/published_pipelines.hpp"
+#include "explorer/published.hpp"
 #include "tests/explorer/pipeline/reference.hpp"
 
 namespace rubato {
@@ -133,26 +132,21 @@ TEST(Lowtime, TheEmulationDoesNotDependOnTheOrderOfClocks) {
 // Chung et al., SOSP 2024, Table 6. Time and energy of the artifact's frontiers give what it
 // prints, and lowtime as emulated here, with the artifact's steps, gives these times and savings.
 TEST(Lowtime, PublishedSavingsComeOut) {
-  for (const PublishedPipeline& of : published_table6) {
-    const PipelineProfile profile =
-        parse_pipeline_profile(published_data(of.profile), std::string(of.profile));
-    for (const PublishedPipeline::Row& row : of.rows) {
-      SCOPED_TRACE(fmt::format("{}, {} microbatches", of.profile, row.microbatches));
-      const PipelineWork work =
-          pipeline_work(make_schedule({.stages = 8, .microbatches = row.microbatches}), profile,
-                        of.blocked_power_w);
-      EXPECT_NEAR(
-          saving_pct(row.planned_energy_j, highest_clocks_energy_j(work, row.planned_time_s)),
-          row.saving_pct, 1e-6);
-      if (row.microbatches > 12) continue;  // seconds
-      const LowtimeResult theirs = emulate_lowtime(work, of.step_s);
-      EXPECT_NEAR(theirs.planned_time_s, row.planned_time_s, 1e-9);
-      EXPECT_NEAR(
-          saving_pct(theirs.planned_energy_j, highest_clocks_energy_j(work, theirs.planned_time_s)),
-          row.saving_pct, 0.01);
-      const PipelinePlanner planner(work);
-      EXPECT_LT(planner.plan({&theirs.run.time_s, 1}).front().energy_j, theirs.run.energy_j);
-    }
+  for (const PublishedPipeline& of : published_table6()) {
+    SCOPED_TRACE(fmt::format("{}, {} microbatches", of.profile, of.microbatches));
+    const PipelineWork work = pipeline_work(
+        make_schedule({.stages = 8, .microbatches = of.microbatches}),
+        parse_pipeline_profile(published_data(of.profile), of.profile), of.blocked_power_w);
+    EXPECT_NEAR(saving_pct(of.planned_energy_j, highest_clocks_energy_j(work, of.planned_time_s)),
+                of.saving_pct, 1e-6);
+    if (of.microbatches > 12) continue;  // seconds
+    const LowtimeResult theirs = emulate_lowtime(work, of.step_s);
+    EXPECT_NEAR(theirs.planned_time_s, of.planned_time_s, 1e-9);
+    EXPECT_NEAR(
+        saving_pct(theirs.planned_energy_j, highest_clocks_energy_j(work, theirs.planned_time_s)),
+        of.saving_pct, 0.01);
+    const PipelinePlanner planner(work);
+    EXPECT_LT(planner.plan({&theirs.run.time_s, 1}).front().energy_j, theirs.run.energy_j);
   }
 }
 

@@ -32,13 +32,12 @@ TEST(Report, HoldsEverythingItNeeds) {
 // per pass see docs/models.md.
 TEST(Published, TotalsPerKernelAreMet) {
   ExplorationInput input = paper_input("paper");
-  for (const PublishedTotal& row : published_table2) {
-    input.questions.push_back({row.granularity, row.aggregation,
-                               row.goal == "edp" ? Goal{LeastEdp{}} : Goal{LeastWaste{}}});
+  for (const PublishedTotal& row : published_table2()) {
+    input.questions.push_back({row.granularity, row.aggregation, row.asked()});
   }
   const Exploration found = explore(input);
-  for (std::size_t i = 0; i < published_table2.size(); ++i) {
-    const PublishedTotal& row = published_table2[i];
+  for (std::size_t i = 0; i < published_table2().size(); ++i) {
+    const PublishedTotal& row = published_table2()[i];
     if (row.granularity != Granularity::kernel) continue;
     const double bar_points = row.goal == "edp" ? 2.0 : 1.0;
     const Totals& total = found.plans[i].sim.total;

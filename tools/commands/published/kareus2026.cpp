@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/numbers.hpp"
-#include "explorer/published_data.hpp"
+#include "explorer/published.hpp"
 #include "models/gpu/spec.hpp"
 #include "sim/sharing/fit.hpp"
 

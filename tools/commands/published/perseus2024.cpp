@@ -1,8 +1,11 @@
 #include "tools/commands/published/perseus2024.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -11,8 +14,7 @@
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/lowtime.hpp"
 #include "explorer/pipeline/straggler.hpp"
-#include "explorer/published_data.hpp"
-#include "explorer/published_pipelines.hpp"
+#include "explorer/published.hpp"
 #include "tools/drawing/published_plot.hpp"
 #include "tools/options/pipeline.hpp"
 
@@ -22,9 +24,9 @@ namespace {
 
 constexpr std::uint32_t artifact_stages = 8;
 
-PipelineWork artifact_work(const PublishedPipeline& of, std::uint32_t microbatches) {
-  return pipeline_work(make_schedule({.stages = artifact_stages, .microbatches = microbatches}),
-                       parse_pipeline_profile(published_data(of.profile), std::string(of.profile)),
+PipelineWork artifact_work(const PublishedPipeline& of) {
+  return pipeline_work(make_schedule({.stages = artifact_stages, .microbatches = of.microbatches}),
+                       parse_pipeline_profile(published_data(of.profile), of.profile),
                        of.blocked_power_w);
 }
 
@@ -38,9 +40,8 @@ struct Table6Row {
   double against_pct = 0.0;                            // our energy at its plan's time, against it
 };
 
-Table6Row table6_row(const PublishedPipeline& of, const PublishedPipeline::Row& row,
-                     const RunContext& context) {
-  const PipelineWork work = artifact_work(of, row.microbatches);
+Table6Row table6_row(const PublishedPipeline& of, const RunContext& context) {
+  const PipelineWork work = artifact_work(of);
   const PipelinePlanner planner(work, {}, context);
   throw_if_interrupted(context);
   const PipelineRun& base = planner.baseline();
@@ -49,7 +50,7 @@ Table6Row table6_row(const PublishedPipeline& of, const PublishedPipeline::Row& 
       planner.plan(std::vector<double>{base.time_s, theirs.run.time_s}, AfterEnd::go_on, context);
   throw_if_interrupted(context);
   return {.account_pct =
-              saving_pct(row.planned_energy_j, highest_clocks_energy_j(work, row.planned_time_s)),
+              saving_pct(of.planned_energy_j, highest_clocks_energy_j(work, of.planned_time_s)),
           .emulated_pct = saving_pct(theirs.planned_energy_j,
                                      highest_clocks_energy_j(work, theirs.planned_time_s)),
           .realised_pct = saving_pct(theirs.run.energy_j, base.energy_j),
@@ -99,31 +100,27 @@ PublishedSection table6(const RunContext& context) {
                             {"saving_pct", "ours", 2},
                             {"most_saving_pct", "at most", 2},
                             {"energy_at_its_time_pct", "at its time", 2}})};
-  constexpr std::size_t per_pipeline = published_table6.front().rows.size();
-  std::vector<Table6Row> rows(published_table6.size() * per_pipeline);
-  parallel_for(rows.size(), [&](std::size_t i) {
-    const PublishedPipeline& of = published_table6[i / per_pipeline];
-    rows[i] = table6_row(of, of.rows[i % per_pipeline], context);
-  });
+  const std::vector<PublishedPipeline>& published = published_table6();
+  std::vector<Table6Row> rows(published.size());
+  parallel_for(rows.size(), [&](std::size_t i) { rows[i] = table6_row(published[i], context); });
   std::vector<PlotSeries> plot;
   LeastAndMost theirs, ours;
   Difference emulated{.what = "Perseus' own account of its plans, emulated from stage profiles",
                       .unit = "points"};
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const PublishedPipeline& of = published_table6[i / per_pipeline];
-    const PublishedPipeline::Row& row = of.rows[i % per_pipeline];
+    const PublishedPipeline& of = published[i];
     const Table6Row& r = rows[i];
-    emulated.add(row.saving_pct, r.emulated_pct);
-    theirs.add(row.saving_pct);
+    emulated.add(of.saving_pct, r.emulated_pct);
+    theirs.add(of.saving_pct);
     ours.add(r.ours_pct);
-    section.table.add_row(
-        {std::string(of.model), std::string(of.gpu), static_cast<std::int64_t>(row.microbatches),
-         row.saving_pct, r.account_pct, r.emulated_pct, r.realised_pct, r.realised_time_pct,
-         r.ours_pct, r.most_pct, std::isnan(r.against_pct) ? Cell() : Cell(r.against_pct)});
-    if (i % per_pipeline == 0)
+    section.table.add_row({of.model, of.gpu, static_cast<std::int64_t>(of.microbatches),
+                           of.saving_pct, r.account_pct, r.emulated_pct, r.realised_pct,
+                           r.realised_time_pct, r.ours_pct, r.most_pct,
+                           std::isnan(r.against_pct) ? Cell() : Cell(r.against_pct)});
+    if (i == 0 || of.profile != published[i - 1].profile)
       plot.push_back({fmt::format("{} {}", of.model.substr(0, 5), of.gpu.substr(0, 4)), {}, {}});
-    plot.back().published.emplace_back(row.microbatches, row.saving_pct);
-    plot.back().ours.emplace_back(row.microbatches, r.ours_pct);
+    plot.back().published.emplace_back(of.microbatches, of.saving_pct);
+    plot.back().ours.emplace_back(of.microbatches, r.ours_pct);
   }
   section.notes = table6_notes(emulated);
   section.finding = fmt::format(
@@ -154,14 +151,21 @@ PublishedSection figure7(const RunContext& context) {
                             {"saving_pct", "ours", 2},
                             {"most_saving_pct", "at most", 2},
                             {"time_ratio", "ends at", 2}})};
-  for (const PublishedPipeline& of : published_table6) {
-    const PipelineWork work = artifact_work(of, of.rows.back().microbatches);
+  constexpr double straggler = 1.2;
+  const PublishedTable published("figure7");
+  for (std::size_t i = 0; i < published.rows(); ++i) {
+    // The pipeline of the most microbatches, which stands last.
+    const std::string& profile = published.text(i, "profile");
+    const auto of = std::ranges::find(published_table6() | std::views::reverse, profile,
+                                      &PublishedPipeline::profile);
+    const PipelineWork work = artifact_work(*of);
     const PipelinePlanner planner(work, {}, context);
-    const double base_s = planner.baseline().time_s, until_s = published_straggler * base_s;
+    const double base_s = planner.baseline().time_s, until_s = straggler * base_s;
     const StragglerPoint point = straggle(planner, std::vector<double>{until_s}, context).front();
     throw_if_interrupted(context);
-    section.table.add_row({std::string(of.model), std::string(of.gpu), of.straggler_saving_pct,
-                           of.straggler_time_ratio, of.straggler_envpipe_saving_pct,
+    section.table.add_row({published.text(i, "model"), published.text(i, "gpu"),
+                           published.number(i, "saving_pct"), published.number(i, "time_ratio"),
+                           published.number(i, "envpipe_saving_pct"),
                            saving_pct(point.result.energy_j, point.baseline_energy_j),
                            saving_pct(point.result.lower_bound_j, point.baseline_energy_j),
                            point.result.run.time_s / base_s});
@@ -172,6 +176,29 @@ PublishedSection figure7(const RunContext& context) {
   return section;
 }
 
+// Tables 3 and 4: a training has two rows, of Perseus and of EnvPipe.
+constexpr std::array slowdowns{1.05, 1.1, 1.2, 1.3, 1.4, 1.5};
+
+struct PublishedTrainings {
+  PublishedTable table{"trainings"};
+
+  [[nodiscard]] std::size_t size() const { return table.rows() / 2; }
+  [[nodiscard]] const std::string& text(std::size_t training, const char* column) const {
+    return table.text(2 * training, column);
+  }
+  [[nodiscard]] std::uint32_t count(std::size_t training, const char* column) const {
+    return table.count(2 * training, column);
+  }
+  [[nodiscard]] double perseus(std::size_t training, std::string_view column) const {
+    return table.number(2 * training, column);
+  }
+  [[nodiscard]] double envpipe(std::size_t training, std::string_view column) const {
+    return table.number(2 * training + 1, column);
+  }
+};
+
+std::string slowed_column(double slowdown) { return fmt::format("saving_pct_at_{:g}", slowdown); }
+
 // What our own models say of a training whose profile was not published.
 struct ModelledTraining {
   std::optional<SavingInterval> interval;
@@ -179,14 +206,15 @@ struct ModelledTraining {
   std::vector<double> straggler_saving_pct;
 };
 
-ModelledTraining modelled(const PublishedTraining& of, const RunContext& context) {
+ModelledTraining modelled(const PublishedTrainings& of, std::size_t training,
+                          const RunContext& context) {
   PipelineInput input;
-  input.model = of.preset;
-  input.gpu = of.spec;
+  input.model = of.text(training, "preset");
+  input.gpu = of.text(training, "spec");
   input.clocks = "full";
-  input.stages = of.stages;
-  input.microbatches = of.microbatches;
-  input.batch = of.microbatch;
+  input.stages = of.count(training, "stages");
+  input.microbatches = of.count(training, "microbatches");
+  input.batch = of.count(training, "microbatch");
   const LoadedPipeline loaded = load_pipeline(input);
   const PipelinePlanner planner(loaded.work, {}, context);
   const double base_s = planner.baseline().time_s;
@@ -200,7 +228,7 @@ ModelledTraining modelled(const PublishedTraining& of, const RunContext& context
       PipelineIntervals(*loaded.modelled, loaded.kernel_clocks, loaded.work, free_changes)
           .of(plan.plan);
   std::vector<double> times_s;
-  for (const double slowdown : published_slowdowns) times_s.push_back(slowdown * base_s);
+  for (const double slowdown : slowdowns) times_s.push_back(slowdown * base_s);
   const std::vector<StragglerPoint> stragglers = straggle(planner, times_s, context);
   throw_if_interrupted(context);
   for (const StragglerPoint& point : stragglers)
@@ -214,7 +242,8 @@ constexpr std::string_view modelled_seen =
     "kernels of a GPT step. The GPU specs were fitted to other work (a40 to stages of GPT-3 175B). "
     "Layers in equal shares and sequences of 1024 tokens are assumed.";
 
-PublishedSection table3(std::span<const std::optional<ModelledTraining>> ours) {
+PublishedSection table3(const PublishedTrainings& of,
+                        std::span<const std::optional<ModelledTraining>> ours) {
   PublishedSection section{.key = "table3",
                            .heading = "Table 3: energy saved without stragglers, %, measured",
                            .seen = std::string(modelled_seen),
@@ -231,17 +260,16 @@ PublishedSection table3(std::span<const std::optional<ModelledTraining>> ours) {
                                                  {"saving_high_pct", "high", 1}})};
   Difference off{
       .what = "Saving of real pipelines, from models alone", .unit = "points", .headline = true};
-  for (std::size_t i = 0; i < published_tables_3_and_4.size(); ++i) {
-    const PublishedTraining& of = published_tables_3_and_4[i];
-    if (ours[i]) off.add(of.perseus.saving_pct, ours[i]->saving_pct);
-    std::vector<Cell> row{std::string(of.model),
-                          std::string(of.gpu),
-                          static_cast<std::int64_t>(of.stages),
-                          static_cast<std::int64_t>(of.microbatches),
-                          of.perseus.saving_pct,
-                          of.perseus.slowdown_pct,
-                          of.envpipe.saving_pct,
-                          of.envpipe.slowdown_pct};
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    if (ours[i]) off.add(of.perseus(i, "saving_pct"), ours[i]->saving_pct);
+    std::vector<Cell> row{of.text(i, "model"),
+                          of.text(i, "gpu"),
+                          static_cast<std::int64_t>(of.count(i, "stages")),
+                          static_cast<std::int64_t>(of.count(i, "microbatches")),
+                          of.perseus(i, "saving_pct"),
+                          of.perseus(i, "time_pct"),
+                          of.envpipe(i, "saving_pct"),
+                          of.envpipe(i, "time_pct")};
     if (ours[i]) {
       const Interval& energy = ours[i]->interval->energy;
       row.insert(row.end(), {ours[i]->saving_pct, -energy.high_pct, -energy.low_pct});
@@ -257,9 +285,10 @@ PublishedSection table3(std::span<const std::optional<ModelledTraining>> ours) {
   return section;
 }
 
-PublishedSection table4(std::span<const std::optional<ModelledTraining>> ours) {
+PublishedSection table4(const PublishedTrainings& of,
+                        std::span<const std::optional<ModelledTraining>> ours) {
   std::vector<Column> columns{{"model"}, {"gpu", "GPU"}, {"method"}};
-  for (const double slowdown : published_slowdowns)
+  for (const double slowdown : slowdowns)
     columns.push_back(
         {fmt::format("saving_{:g}_pct", 100.0 * slowdown), fmt::format("{:g}", slowdown), 1});
   PublishedSection section{
@@ -267,21 +296,23 @@ PublishedSection table4(std::span<const std::optional<ModelledTraining>> ours) {
       .heading = "Table 4: energy saved while another pipeline is slower, %, measured",
       .seen = std::string(modelled_seen),
       .table = OutputTable(columns)};
-  const auto add = [&](const PublishedTraining& of, const char* method,
-                       std::span<const double> saved) {
-    std::vector<Cell> row{std::string(of.model), std::string(of.gpu), std::string(method)};
-    row.insert(row.end(), saved.begin(), saved.end());
-    section.table.add_row(std::move(row));
-  };
   Difference off{.what = "The same beside a slower pipeline", .unit = "points"};
-  for (std::size_t i = 0; i < published_tables_3_and_4.size(); ++i) {
-    const PublishedTraining& of = published_tables_3_and_4[i];
-    add(of, "Perseus", of.perseus.straggler_saving_pct);
-    add(of, "EnvPipe", of.envpipe.straggler_saving_pct);
-    if (!ours[i]) continue;
-    add(of, "modelled", ours[i]->straggler_saving_pct);
-    for (std::size_t s = 0; s < ours[i]->straggler_saving_pct.size(); ++s)
-      off.add(of.perseus.straggler_saving_pct[s], ours[i]->straggler_saving_pct[s]);
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    std::vector<Cell> perseus{of.text(i, "model"), of.text(i, "gpu"), std::string("Perseus")};
+    std::vector<Cell> envpipe = perseus, modelled = perseus;
+    envpipe.back() = std::string("EnvPipe");
+    modelled.back() = std::string("modelled");
+    for (std::size_t s = 0; s < slowdowns.size(); ++s) {
+      const std::string column = slowed_column(slowdowns.at(s));
+      perseus.emplace_back(of.perseus(i, column));
+      envpipe.emplace_back(of.envpipe(i, column));
+      if (!ours[i]) continue;
+      modelled.emplace_back(ours[i]->straggler_saving_pct[s]);
+      off.add(of.perseus(i, column), ours[i]->straggler_saving_pct[s]);
+    }
+    section.table.add_row(std::move(perseus));
+    section.table.add_row(std::move(envpipe));
+    if (ours[i]) section.table.add_row(std::move(modelled));
   }
   section.differences = {off};
   return section;
@@ -290,24 +321,26 @@ PublishedSection table4(std::span<const std::optional<ModelledTraining>> ours) {
 }  // namespace
 
 Reproduction reproduce_perseus2024(const RunContext& context) {
-  std::vector<std::optional<ModelledTraining>> ours(published_tables_3_and_4.size());
+  const PublishedTrainings trainings;
+  std::vector<std::optional<ModelledTraining>> ours(trainings.size());
   std::optional<PublishedSection> savings, stragglers;
   const RunContext silent{.cancelled = context.cancelled};  // progress is of one thread at a time
-  const std::vector<std::function<void()>> parts{
-      [&] { savings = table6(silent); }, [&] { stragglers = figure7(silent); },
-      [&] {
-        parallel_for(ours.size(), [&](std::size_t i) {
-          const PublishedTraining& of = published_tables_3_and_4[i];
-          if (!of.preset.empty()) ours[i] = modelled(of, silent);
-        });
-      }};
+  const std::vector<std::function<void()>> parts{[&] { savings = table6(silent); },
+                                                 [&] { stragglers = figure7(silent); },
+                                                 [&] {
+                                                   parallel_for(ours.size(), [&](std::size_t i) {
+                                                     if (!trainings.text(i, "preset").empty())
+                                                       ours[i] = modelled(trainings, i, silent);
+                                                   });
+                                                 }};
   parallel_for(
       parts.size(), [&](std::size_t i) { parts[i](); }, LoopTasks::singly);
   return {.name = "perseus2024",
           .title =
               "Chung et al., Reducing Energy Bloat in Large Model Training (Perseus), SOSP 2024; "
               "numbers as the notebook of its artifact prints them (ml-energy/zeus 38cb3f9).",
-          .sections = {table3(ours), table4(ours), std::move(*savings), std::move(*stragglers)}};
+          .sections = {table3(trainings, ours), table4(trainings, ours), std::move(*savings),
+                       std::move(*stragglers)}};
 }
 
 }  // namespace rubato

@@ -6,9 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "common/csv.hpp"
 #include "common/numbers.hpp"
-#include "explorer/published_data.hpp"
+#include "explorer/published.hpp"
 #include "models/table/gpu_model.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/published_plot.hpp"
@@ -76,8 +75,7 @@ PublishedSection spaan2026_figure3(const ExplorationInput& input, const Explorat
                             {"published_energy_pct", "paper energy %", 2},
                             {"energy_pct", "ours", 2},
                             {"energy_without_table1_pct", "blind", 2}})};
-  const CsvTable sweep =
-      CsvTable::parse(published_data("pass_forward_sweep"), "pass_forward_sweep");
+  const PublishedTable sweep("pass_forward_sweep");
   const GpuModel ours(input.spec, input.trace), without(blind.spec, blind.trace);
   const Cost base = forward_pass(ours, input.trace, input.spec.default_clock),
              blind_base = forward_pass(without, blind.trace, blind.spec.default_clock);
@@ -85,17 +83,13 @@ PublishedSection spaan2026_figure3(const ExplorationInput& input, const Explorat
   Difference off{
       .what = "Energy of the forward pass at 66 clocks", .unit = "points", .seen = SeenByFit::yes};
   std::vector<PlotSeries> plot;
-  ErrorList bad;
   for (std::size_t row = 0; row < sweep.rows(); ++row) {
-    const std::string &mem = sweep.cell(row, sweep.column("mem_mhz")),
-                      &core = sweep.cell(row, sweep.column("core_mhz"));
+    const std::string &mem = sweep.text(row, "mem_mhz"), &core = sweep.text(row, "core_mhz");
     const ClockPair clock = parse_clock_pair(input.spec, fmt::format("{}/{}", mem, core));
     const Cost here = forward_pass(ours, input.trace, clock),
                blind_here = forward_pass(without, blind.trace, clock);
-    const double time_pct =
-                     sweep.number(row, sweep.column("time_change_pct"), Range::any, bad).value(),
-                 energy_pct =
-                     sweep.number(row, sweep.column("energy_change_pct"), Range::any, bad).value();
+    const double time_pct = sweep.number(row, "time_change_pct"),
+                 energy_pct = sweep.number(row, "energy_change_pct");
     const Cost found{change_pct(here.time_s, base.time_s),
                      change_pct(here.energy_j, base.energy_j)};
     section.table.add_row({fmt::format("{}/{}", mem, core), time_pct, found.time_s,
@@ -133,11 +127,10 @@ PublishedSection spaan2026_figure5(const ExplorationInput& input, const ClockGri
                             {"error_pct", "error %", 2}}),
       .summary = OutputTable(
           {{"quantity"}, {"kernels"}, {"mape_pct", "mean error %", 2}, {"worst_pct", "worst", 2}})};
-  const CsvTable kernels = CsvTable::parse(published_data("kernels"), "kernels");
+  const PublishedTable kernels("kernels");
   const GpuModel model(input.spec, input.trace);
   std::map<std::string, std::vector<double>> errors;
   std::vector<MeasuredPair> times, energies;
-  ErrorList bad;
   for (std::size_t k = 0; k < kernels.rows(); ++k) {
     const auto kernel = id_at<KernelId>(k);
     const OperatingPoint at_default = model.evaluate(kernel, input.spec.default_clock);
@@ -155,8 +148,7 @@ PublishedSection spaan2026_figure5(const ExplorationInput& input, const ClockGri
                                        {"auto_energy_j", at_default.energy_j},
                                        {"min_energy_j", least.energy_j},
                                        {"max_energy_j", most.energy_j}}) {
-      const double published =
-          kernels.number(k, kernels.column(column), Range::positive, bad).value();
+      const double published = kernels.number(k, column);
       const std::string& name = input.trace.kernels[k].name;
       section.table.add_row(
           {name, std::string(column), published, ours, change_pct(ours, published)});

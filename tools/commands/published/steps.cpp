@@ -1,8 +1,12 @@
 #include "tools/commands/published/steps.hpp"
 
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/numbers.hpp"
+#include "explorer/published.hpp"
 #include "models/gpu/spec.hpp"
 #include "models/table/gpu_model.hpp"
 #include "traces/transformer/training_step.hpp"
@@ -12,35 +16,46 @@ namespace rubato {
 namespace {
 
 struct PublishedStep {
-  const char* model;
+  std::string name;
   TrainingStep step;
-  double time_s;             // of a batch of this size
-  double accumulated = 1.0;  // such batches to one reduction of the gradients and one update
+  double time_s;       // of a batch of this size
+  double accumulated;  // such batches to one reduction of the gradients and one update
 };
 
-// Throughput of eight replicas in thousands of tokens a second, each update after `sequences`.
-PublishedStep replicated(const char* model, std::string_view shape, std::uint64_t heads,
-                         std::uint64_t batch, std::uint64_t sequences, double ktokens_per_s) {
-  constexpr std::uint64_t gpus = 8;
-  TrainingStep step{.model = load_model_shape(shape), .batch = batch, .seq = 2048};
-  step.model.heads = step.model.kv_heads = heads;
-  step.data_parallel = gpus;
-  return {model, step, static_cast<double>(gpus) * tokens(step) / (ktokens_per_s * 1e3),
-          static_cast<double>(sequences) / static_cast<double>(gpus * batch)};
+PublishedStep published_step(const PublishedTable& table, std::size_t row) {
+  const auto number = [&](const char* column) -> std::optional<double> {
+    if (table.text(row, column).empty()) return std::nullopt;
+    return table.number(row, column);
+  };
+  TrainingStep step{.model = load_model_shape(table.text(row, "model")),
+                    .batch = table.count(row, "batch"),
+                    .seq = 2048};
+  ModelShape& model = step.model;
+  for (const auto& [column, size] : {std::pair{"layers", &model.layers},
+                                     {"hidden", &model.hidden},
+                                     {"heads", &model.heads},
+                                     {"vocab", &model.vocab}})
+    if (const auto given = number(column)) *size = static_cast<std::uint64_t>(*given);
+  model.kv_heads = model.heads;
+  model.ffn = 4 * model.hidden;
+  step.data_parallel = table.count(row, "dp");
+  step.tensor_parallel = table.count(row, "tp");
+  step.flash_attention = table.text(row, "attention") == "flash";
+  if (const std::string& made_again = table.text(row, "recompute"); !made_again.empty())
+    step.recomputation = recomputation_from_name(made_again);
+  const double replicas = static_cast<double>(step.data_parallel);
+  const auto time_s = number("time_s");
+  return {table.text(row, "step"), step,
+          time_s ? *time_s : replicas * tokens(step) / (table.number(row, "ktokens_per_s") * 1e3),
+          table.number(row, "sequences_an_update") / (replicas * static_cast<double>(step.batch))};
 }
 
-// GPT 22B on one node of eight GPUs, four sequences at once.
-PublishedStep megatron_22b(const char* model, Recomputation recomputation, double time_s) {
-  TrainingStep step{.model = load_model_shape("gpt3-175b"), .batch = 4, .seq = 2048};
-  step.model.layers = 48;
-  step.model.hidden = 6144;
-  step.model.heads = step.model.kv_heads = 64;
-  step.model.ffn = 4 * step.model.hidden;
-  step.model.vocab = 51200;
-  step.tensor_parallel = 8;
-  step.flash_attention = false;
-  step.recomputation = recomputation;
-  return {model, step, time_s};
+std::vector<PublishedStep> published_steps(std::string_view section) {
+  const PublishedTable table("training_steps");
+  std::vector<PublishedStep> steps;
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    if (table.text(row, "section") == section) steps.push_back(published_step(table, row));
+  return steps;
 }
 
 // Time of a batch in the model, with its share of what follows the last batch. Where batches are
@@ -59,8 +74,8 @@ double modelled_s(const GpuSpec& spec, const PublishedStep& one) {
   return time_s.value();
 }
 
-PublishedSection section_of(std::string key, std::string heading, std::string notes,
-                            const std::vector<PublishedStep>& steps) {
+PublishedSection section_of(std::string key, std::string heading, std::string notes) {
+  const std::vector<PublishedStep> steps = published_steps(key);
   PublishedSection section{
       .key = std::move(key),
       .heading = std::move(heading),
@@ -80,7 +95,7 @@ PublishedSection section_of(std::string key, std::string heading, std::string no
   for (const PublishedStep& one : steps) {
     const double ours_s = modelled_s(spec, one);
     off.add(0.0, (ours_s / one.time_s - 1.0) * percent);
-    section.table.add_row({std::string(one.model), static_cast<std::int64_t>(one.step.batch),
+    section.table.add_row({one.name, static_cast<std::int64_t>(one.step.batch),
                            static_cast<std::int64_t>(one.accumulated), one.time_s * ms_per_s,
                            ours_s * ms_per_s, (ours_s / one.time_s - 1.0) * percent});
   }
@@ -91,14 +106,6 @@ PublishedSection section_of(std::string key, std::string heading, std::string no
 }  // namespace
 
 Reproduction training_steps() {
-  const std::vector<PublishedStep> flash{replicated("GPT3-125M", "gpt3-small", 12, 32, 256, 1310.0),
-                                         replicated("GPT3-355M", "gpt3-medium", 16, 16, 256, 503.0),
-                                         replicated("GPT3-760M", "gpt3-large", 16, 16, 256, 245.0),
-                                         replicated("GPT3-1.3B", "gpt3-xl", 16, 8, 512, 169.0),
-                                         replicated("GPT3-2.7B", "gpt3-2.7b", 20, 4, 512, 85.0)};
-  const std::vector<PublishedStep> megatron{
-      megatron_22b("22B, full recomputation", Recomputation::full, 1.42),
-      megatron_22b("22B, selective recomputation", Recomputation::selective, 1.10)};
   return {.name = "steps",
           .title =
               "Times of whole training steps on A100-SXM4-80GB at default clocks; shapes and "
@@ -110,13 +117,11 @@ Reproduction training_steps() {
                          "was measured has residuals and gradients in fp32, reductions beside the "
                          "backward pass, a sharded optimizer from 1.3B on, and the host. Ours "
                          "reduces gradients in 16 bits after the kernels, and each GPU updates all "
-                         "of the model. Both happen once in as many batches as theirs.\n",
-                         flash),
+                         "of the model. Both happen once in as many batches as theirs.\n"),
               section_of("megatron_22b", "Megatron-LM, GPT 22B, TP 8: one step",
                          "Korthikanti et al., arXiv 2205.05198, table 5, recalled: 1.10 s is the "
                          "41.5 % MFU it prints. Its full recomputation is without sequence "
-                         "parallelism; dropout is not run here.\n",
-                         megatron)}};
+                         "parallelism; dropout is not run here.\n")}};
 }
 
 }  // namespace rubato
