@@ -12,9 +12,19 @@
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/text.hpp"
-#include "traces/import/kernel_names.hpp"
 
 namespace rubato {
+
+namespace {
+
+// Whether a product of fp32 operands runs on tensor cores: "tf32", or Ampere's instruction for it,
+// which on Turing is one for fp16.
+bool names_tf32(std::string_view label) {
+  return label.find("tf32") != std::string_view::npos ||
+         label.find("s1688") != std::string_view::npos;
+}
+
+}  // namespace
 
 StepFinder::StepFinder(std::vector<Interval> intervals) : intervals_(std::move(intervals)) {
   sort_by(intervals_, &Interval::start_ns);

@@ -354,11 +354,6 @@ KernelClass kernel_class_of(std::string_view full_name) {
   return class_of(parse_kernel_name(full_name.substr(0, longest)), 0).value_or(KernelClass::other);
 }
 
-bool names_tf32(std::string_view full_name) {
-  return full_name.find("tf32") != std::string_view::npos ||
-         full_name.find("s1688") != std::string_view::npos;
-}
-
 bool is_collective_operator(std::string_view name) {
   const std::string lower = lower_case(name);
   return lower.starts_with("c10d::") || lower.starts_with("_c10d_functional::") ||

@@ -28,10 +28,6 @@ struct KernelName {
 /// arguments, then by the namespaces around it. `other` if nothing matches.
 [[nodiscard]] KernelClass kernel_class_of(std::string_view full_name);
 
-/// Whether a product of fp32 operands by that name runs on tensor cores: "tf32", or Ampere's
-/// instruction for it ("s1688", which on Turing is one for fp16).
-[[nodiscard]] bool names_tf32(std::string_view full_name);
-
 /// Whether an operator of a framework is a collective: "c10d::allreduce_", "symm_mem::...".
 [[nodiscard]] bool is_collective_operator(std::string_view name);
 

@@ -69,6 +69,7 @@ void LayerKernels::eager_rope(const std::string& prefix) {
 }
 
 // torch.matmul copies heads that lie between the tokens; softmax is in fp32, and knows no mask.
+// GPT-2 masks what comes later, and then adds the mask of padding; others have one sum of both.
 void LayerKernels::eager_attention(const std::string& prefix) {
   constexpr double fp32 = 4.0;
   const std::uint64_t width = model_.head_width();
@@ -84,6 +85,7 @@ void LayerKernels::eager_attention(const std::string& prefix) {
   head_product(prefix + "_gemm_scores", step_.seq, step_.seq, width);
   eager_operator(prefix + "_scale", scores, 2.0 * e * scores);
   if (model_.causal()) eager_operator(prefix + "_mask", scores, 2.0 * e * scores + square);
+  if (is_gpt(model_)) eager_operator(prefix + "_mask_padding", scores, 2.0 * e * scores);
   eager_operator(prefix + "_softmax", 5.0 * scores, (e + fp32) * scores, KernelClass::softmax);
   eager_dropout(prefix + "_dropout_scores", scores, fp32);
   if (e < fp32) eager_operator(prefix + "_cast_scores", 0.0, (e + fp32) * scores);

@@ -1,8 +1,13 @@
 #include "traces/transformer/llm_c_kernels.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/suggest.hpp"
 #include "traces/transformer/parameters.hpp"
 
 namespace rubato {
@@ -243,6 +248,46 @@ class LlmC {
 };
 
 }  // namespace
+
+std::vector<std::string> gpt_preset_names() {
+  std::vector<std::string> names = model_shape_names();
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with("gpt"); });
+  return names;
+}
+
+TrainingStep gpt_preset(std::string_view name) {
+  const std::vector<std::string> names = gpt_preset_names();
+  if (std::ranges::find(names, name) == names.end())
+    throw UsageError(fmt::format("there is no model '{}'{}", name, did_you_mean(name, names)));
+  TrainingStep step{.model = load_model_shape(name), .batch = 40, .seq = 1024};
+  step.kernels = KernelStyle::llm_c;
+  step.optimizer = false;
+  return step;
+}
+
+bool is_gpt(const ModelShape& model) {
+  return model.kind == ModelKind::decoder && model.norm == Norm::layernorm &&
+         model.activation == Activation::gelu && model.positions == PositionEncoding::learned &&
+         model.biases && model.tied_embeddings && model.experts == 0 &&
+         model.kv_heads == model.heads && model.ffn == 4 * model.hidden;
+}
+
+void check_llm_c(const TrainingStep& step) {
+  const ErrorDetail fused{.in = {}, .hint = "--kernels fused"};
+  if (!is_gpt(step.model))
+    throw UsageError(
+        fmt::format("model '{}' is not a GPT; llm.c has kernels for LayerNorm, GELU, learned "
+                    "positions, biases, a head that is the token table, an FFN of four times the "
+                    "hidden size and as many KV heads as heads",
+                    step.model.name),
+        fused);
+  if (step.recomputation != Recomputation::none)
+    throw UsageError(fmt::format("recomputation {}: llm.c's kernels make GELU again, no more",
+                                 name_of(step.recomputation)),
+                     fused);
+  if (step.fp32_gradients)
+    throw UsageError("gradients in fp32: llm.c's kernels keep them in the model's type", fused);
+}
 
 void launch_llm_c(KernelList& list, const TrainingStep& step) { LlmC(list, step).launch(); }
 

@@ -13,4 +13,8 @@ namespace rubato {
 /// arXiv 2205.05198), which llm.c does not have.
 void launch_llm_c(KernelList& list, const TrainingStep& step);
 
+/// @throws UsageError for a model that is not a GPT, for recomputation (llm.c has its own) and for
+///         gradients in fp32
+void check_llm_c(const TrainingStep& step);
+
 }  // namespace rubato

@@ -41,60 +41,65 @@ TEST(OperatorWork, FollowsFromShapes) {
 }
 
 // As PyTorch records its operators: where they say that they are causal, and what comes first.
+struct AttentionRow {
+  const char* name;
+  bool heads_first, backward;
+  std::vector<std::string> values;  // causal: "?"
+  const char* yes = "True";
+  const char* no = "False";
+};
+
+std::vector<AttentionRow> attention_rows() {
+  const std::string n;
+  return {
+      AttentionRow{"aten::_scaled_dot_product_flash_attention",
+                   true,
+                   false,
+                   {n, n, n, "0.", "?", "False", "0.125"}},
+      AttentionRow{"aten::_scaled_dot_product_efficient_attention",
+                   true,
+                   false,
+                   {n, n, n, n, "True", "0.10000000000000001", "?", n}},
+      AttentionRow{"aten::_scaled_dot_product_cudnn_attention",
+                   true,
+                   false,
+                   {n, n, n, n, "True", "0.", "?", "False", n}},
+      AttentionRow{"aten::_flash_attention_forward",
+                   false,
+                   false,
+                   {n, n, n, n, n, "64", "96", "0.", "?", "False", "0.125"}},
+      AttentionRow{"aten::_efficient_attention_forward",
+                   false,
+                   false,
+                   {n, n, n, n, n, n, "64", "96", "0.", "?", "True"},
+                   "1",
+                   "0"},
+      AttentionRow{"flash_attn::_flash_attn_forward", false, false, {n, n, n, "0.", "0.125", "?"}},
+      AttentionRow{"aten::_scaled_dot_product_flash_attention_backward",
+                   true,
+                   true,
+                   {n, n, n, n, n, n, n, n, "64", "96", "0.", "?", n, n}},
+      AttentionRow{"aten::_scaled_dot_product_efficient_attention_backward",
+                   true,
+                   true,
+                   {n, n, n, n, n, n, n, n, n, "0.", "[True, True, True, False]", "?"}},
+      AttentionRow{"aten::_cudnn_attention_backward",
+                   true,
+                   true,
+                   {n, n, n, n, n, n, n, n, n, n, n, "64", "96", "0.", "?", n}},
+      AttentionRow{"aten::_efficient_attention_backward",
+                   false,
+                   true,
+                   {n, n, n, n, n, n, n, n, "64", "96", n, "0.", n, n, "?", "False"},
+                   "2",
+                   "0"},
+  };
+}
+
 TEST(OperatorWork, AttentionHasAShapeAndCausalHalfOfThePairs) {
   const std::vector<std::uint64_t> query{2, 8, 64, 32}, key{2, 4, 96, 32}, none;
   const std::vector<std::uint64_t> by_length{2, 64, 8, 32}, keys_by_length{2, 96, 4, 32};
-  struct Row {
-    const char* name;
-    bool heads_first, backward;
-    std::vector<std::string> values;  // causal: "?"
-    const char* yes = "True";
-    const char* no = "False";
-  };
-  const std::string n;
-  for (const Row& row : {
-           Row{"aten::_scaled_dot_product_flash_attention",
-               true,
-               false,
-               {n, n, n, "0.", "?", "False", "0.125"}},
-           Row{"aten::_scaled_dot_product_efficient_attention",
-               true,
-               false,
-               {n, n, n, n, "True", "0.10000000000000001", "?", n}},
-           Row{"aten::_scaled_dot_product_cudnn_attention",
-               true,
-               false,
-               {n, n, n, n, "True", "0.", "?", "False", n}},
-           Row{"aten::_flash_attention_forward",
-               false,
-               false,
-               {n, n, n, n, n, "64", "96", "0.", "?", "False", "0.125"}},
-           Row{"aten::_efficient_attention_forward",
-               false,
-               false,
-               {n, n, n, n, n, n, "64", "96", "0.", "?", "True"},
-               "1",
-               "0"},
-           Row{"flash_attn::_flash_attn_forward", false, false, {n, n, n, "0.", "0.125", "?"}},
-           Row{"aten::_scaled_dot_product_flash_attention_backward",
-               true,
-               true,
-               {n, n, n, n, n, n, n, n, "64", "96", "0.", "?", n, n}},
-           Row{"aten::_scaled_dot_product_efficient_attention_backward",
-               true,
-               true,
-               {n, n, n, n, n, n, n, n, n, "0.", "[True, True, True, False]", "?"}},
-           Row{"aten::_cudnn_attention_backward",
-               true,
-               true,
-               {n, n, n, n, n, n, n, n, n, n, n, "64", "96", "0.", "?", n}},
-           Row{"aten::_efficient_attention_backward",
-               false,
-               true,
-               {n, n, n, n, n, n, n, n, "64", "96", n, "0.", n, n, "?", "False"},
-               "2",
-               "0"},
-       }) {
+  for (const AttentionRow& row : attention_rows()) {
     const auto &q = row.heads_first ? query : by_length,
                &k = row.heads_first ? key : keys_by_length;
     for (const bool causal : {false, true}) {

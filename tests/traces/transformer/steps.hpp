@@ -6,6 +6,8 @@
 #include <functional>
 #include <string_view>
 
+#include <gtest/gtest.h>
+
 #include "traces/transformer/training_step.hpp"
 
 namespace rubato {
@@ -40,6 +42,17 @@ inline bool is_backward(const Kernel& kernel) {
 inline bool is_product(const Kernel& kernel) { return kernel.kind == KernelClass::gemm; }
 inline bool multiplies_in_attention(const Kernel& kernel) {
   return kernel.kind == KernelClass::attention || kernel.kind == KernelClass::gemm_batched;
+}
+
+/// Gradients that a step finishes, of all its launches.
+inline double gradients_of(const TrainingStep& step) {
+  const GeneratedStep generated = generate_training_step(step);
+  const auto launched = launch_counts(generated.trace);
+  EXPECT_EQ(generated.gradients.size(), launched.size());
+  double sum = 0.0;
+  for (std::size_t k = 0; k < launched.size(); ++k)
+    sum += static_cast<double>(launched[k]) * generated.gradients[k];
+  return sum;
 }
 
 }  // namespace rubato

@@ -2,7 +2,9 @@
 
 #include <fstream>
 #include <string>
+#include <string_view>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/tools/program_run.hpp"
@@ -22,6 +24,31 @@ TEST_F(ProgramRun, MakesStepsOfModelsFromTheirShapes) {
   expect("trace gen llama3-8b --hidden 64", 2, "--hidden is for GPT models");
   expect("trace gen gpt3-xl --recompute full", 2, "--recompute is for --kernels fused");
   expect("trace gen gpt3-xl --seq 4096", 2, "model 'gpt3-xl' has a context of 2048 tokens");
+}
+
+TEST_F(ProgramRun, MakesStepsInEveryTypeAndStyle) {
+  const auto products = [&](const std::string& options, std::string_view dtype) {
+    expect("trace gen " + options + " --layers 2 --seq 256", 0,
+           fmt::format(R"("class":"gemm","pass":"forward","dtype":"{}")", dtype));
+  };
+  products("gpt3-small --kernels fused --dtype fp32", "fp32");
+  products("gpt3-small --kernels fused --dtype fp32 --matmul-precision medium", "tf32");
+  products("gpt3-small --kernels eager --dtype fp32", "fp32");
+  products("gpt3-small --dtype fp32", "tf32");  // as llm.c
+  products("gpt3-small --dtype fp32 --matmul-precision highest", "fp32");
+  products("llama3-8b --dtype fp8", "fp8");
+  products("llama3-8b --dtype nvfp4", "nvfp4");
+  expect("trace gen gpt3-small --kernels eager --seq 256", 0, "fwd_dropout_scores");
+  expect("trace gen llama3-8b --layers 2 --seq 512 --kernels eager --graph --tp 2 -o l.json", 0,
+         "at default clocks");
+  expect("trace gen llama3-8b --layers 2 --seq 512 --dtype fp8 --graph --tp 2 -o l.json", 0,
+         "at default clocks");
+  expect("trace gen gpt3-small --matmul-precision high", 2,
+         "--matmul-precision is for --dtype fp32, not for bf16");
+  expect("trace gen gpt3-small --dtype tf32", 2, "--dtype");
+  expect("trace gen gpt3-small --dtype fp8", 2, "dtype fp8: only fused kernels");
+  expect("trace gen gpt3-small --no-dropout", 2, "--no-dropout is for --kernels eager");
+  expect("trace gen mixtral-8x7b --kernels eager", 2, "not of 'mixtral-8x7b'");
 }
 
 TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
