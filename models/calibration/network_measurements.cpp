@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -31,7 +33,8 @@ std::optional<CollectiveKind> collective_from(const std::string& name) {
 }
 
 // What makes two rows points of one series.
-using SeriesKey = std::tuple<std::string, std::string, std::string, CollectiveKind, double, double>;
+using SeriesKey =
+    std::tuple<std::string, std::string, std::string, bool, CollectiveKind, double, double>;
 using SeriesTimes = std::map<double, std::vector<double>>;  // by message
 
 class TableReader {
@@ -69,8 +72,14 @@ class TableReader {
                               did_you_mean(name, all_names<CollectiveKind>())));
       return;
     }
-    series_[{table_.cell(row, system_), table_.cell(row, gpu_), table_.cell(row, link_), *kind,
-             *ranks, *nodes}][*bytes]
+    const std::string library = library_ ? table_.cell(row, *library_) : "";
+    if (!library.empty() && library != "newer" && library != "older") {
+      errors_.add(fmt::format("{}: library '{}' is not known; expected newer or older",
+                              table_.where(row), library));
+      return;
+    }
+    series_[{table_.cell(row, system_), table_.cell(row, gpu_), table_.cell(row, link_),
+             library == "older", *kind, *ranks, *nodes}][*bytes]
         .push_back(*time_us * 1e-6);
   }
 
@@ -79,29 +88,53 @@ class TableReader {
               gpus_ = table_.column("gpus"), nodes_ = table_.column("nodes"),
               link_ = table_.column("link"), collective_ = table_.column("collective"),
               bytes_ = table_.column("bytes"), time_ = table_.column("time_us");
+  std::optional<std::size_t> library_ = table_.find_column("library");
   ErrorList errors_;
   std::map<SeriesKey, SeriesTimes> series_;
 };
 
 }  // namespace
 
-double CollectiveSeries::peak_gbs() const {
-  double peak = 0.0;
-  for (const CollectivePoint& point : points) {
-    peak =
-        std::max(peak, point.message_bytes * bus_factor(kind, group.ranks) / point.time_s * 1e-9);
-  }
-  return peak;
+CollectiveTime CollectiveSeries::time(const NetworkParameters& parameters, double message_bytes,
+                                      double bus_gbs, double latency_scale) const {
+  CollectiveGroup placed = group;
+  placed.inside_gbs =
+      group.nodes > 1.0 ? std::max(bus_gbs, NetworkParameters::nvlink_gbs) : bus_gbs;
+  placed.inside_latency = placed.between_latency = latency_scale;
+  return collective_time(parameters, kind, placed, message_bytes, bus_gbs);
 }
 
-CollectiveGroup group_of(double ranks, double nodes, std::string_view gpu, std::string_view link) {
+double CollectiveSeries::endless_gbs(const NetworkParameters& parameters,
+                                     double latency_scale) const {
+  constexpr double least_share = 0.25;
+  constexpr double most_over_measured = 1.5;  // latencies are a third of a long message's at most
+  constexpr int halvings = 30;
+  double best = 0.0;
+  for (const CollectivePoint& point : points) {
+    if (point.message_bytes < least_share * points.back().message_bytes) continue;
+    double low = point.message_bytes * bus_factor(kind, group.ranks) / point.time_s * 1e-9;
+    double high = low * most_over_measured;
+    for (int i = 0; i < halvings; ++i) {
+      const double middle = 0.5 * (low + high);
+      const bool slower =
+          time(parameters, point.message_bytes, middle, latency_scale).time_s > point.time_s;
+      (slower ? low : high) = middle;
+    }
+    best = std::max(best, high);
+  }
+  return best;
+}
+
+CollectiveGroup group_of(double ranks, double nodes, std::string_view gpu, std::string_view link,
+                         bool older) {
   using namespace std::string_view_literals;
   static constexpr std::array fabric{"nvlink"sv, "nvswitch"sv, "infinity"sv, "xgmi"sv};
   static constexpr std::array slots{"pcie"sv, "geforce"sv, "rtx"sv, "l40"sv, "tesla t4"sv};
   static constexpr std::array software{"tcp"sv, "socket"sv, "ethernet"sv, "a3 mega"sv};
   static constexpr std::array library{"ofi"sv, "libfabric"sv, "efa"sv, "slingshot"sv};
   const std::string words = lower_case(link), card = lower_case(gpu);
-  CollectiveGroup group{.ranks = ranks, .nodes = nodes};
+  CollectiveGroup group{
+      .ranks = ranks, .nodes = nodes, .inside = older ? LinkKind::nvlink_older : LinkKind::nvlink};
   const bool pcie = names_any(words, slots) || names_any(card, slots);
   if (pcie && !names_any(words, fabric)) group.inside = LinkKind::pcie;
   if (names_any(words, library)) group.between = LinkKind::libfabric;
@@ -115,11 +148,11 @@ std::vector<CollectiveSeries> parse_collective_series(std::string_view text,
   const CsvTable table = CsvTable::parse(text, name);
   std::vector<CollectiveSeries> all;
   for (const auto& [key, times] : TableReader(table).read()) {
-    const auto& [system, gpu, link, kind, ranks, nodes] = key;
+    const auto& [system, gpu, link, older, kind, ranks, nodes] = key;
     CollectiveSeries series{.system = system,
                             .link = link,
                             .kind = kind,
-                            .group = group_of(ranks, nodes, gpu, link),
+                            .group = group_of(ranks, nodes, gpu, link, older),
                             .points = {}};
     for (const auto& [bytes, seconds] : times) series.points.push_back({bytes, median(seconds)});
     all.push_back(std::move(series));
@@ -128,9 +161,14 @@ std::vector<CollectiveSeries> parse_collective_series(std::string_view text,
   return all;
 }
 
-std::vector<CollectiveSeries> read_collective_series(const std::filesystem::path& path) {
+std::vector<CollectiveSeries> read_collective_series(std::span<const std::filesystem::path> paths) {
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30U;
-  return parse_collective_series(read_expanded(path, most_bytes), path.string());
+  std::vector<CollectiveSeries> all;
+  for (const std::filesystem::path& path : paths) {
+    std::ranges::move(parse_collective_series(read_expanded(path, most_bytes), path.string()),
+                      std::back_inserter(all));
+  }
+  return all;
 }
 
 }  // namespace rubato

@@ -18,25 +18,48 @@ std::span<const EmbeddedFile> embedded_clusters();
 
 namespace {
 
-constexpr std::array<std::string_view, link_kinds> link_names{"nvlink", "pcie", "rdma", "libfabric",
-                                                              "tcp"};
+constexpr std::array<std::string_view, link_kinds> link_names{"nvlink", "nvlink_older", "pcie",
+                                                              "rdma",   "libfabric",    "tcp"};
+
+// What a file calls it: an older library is a key of its own.
+std::string_view name_in_file(LinkKind kind) {
+  return name_of(kind == LinkKind::nvlink_older ? LinkKind::nvlink : kind);
+}
+
+LinkKind read_kind(const JsonNode& node, bool between) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < link_kinds; ++i) {
+    const auto kind = static_cast<LinkKind>(i);
+    if (kind == LinkKind::nvlink_older) continue;
+    if (name_of(kind) != node.text()) {
+      known.emplace_back(name_of(kind));
+      continue;
+    }
+    if (between_nodes(kind) != between) {
+      node.fail(fmt::format("'{}' does not connect {}", node.text(),
+                            between ? "nodes" : "the GPUs of a node"));
+    }
+    return kind;
+  }
+  node.fail(fmt::format("'{}' is not known{}", node.text(), did_you_mean(node.text(), known)));
+}
 
 Link read_link(const JsonNode& node, bool between) {
-  node.expect_keys({"kind", "bus_gbs", "source"});
-  const JsonNode kind = node.at("kind");
-  const auto known = link_kind_from_name(kind.text());
-  if (!known) {
-    kind.fail(fmt::format(
-        "'{}' is not known{}", kind.text(),
-        did_you_mean(kind.text(), std::vector<std::string>(link_names.begin(), link_names.end()))));
+  node.expect_keys({"kind", "bus_gbs", "source"}, {"library", "latency_scale"});
+  Link link{.kind = read_kind(node.at("kind"), between),
+            .bus_gbs = node.at("bus_gbs").number(Range::positive),
+            .source = node.at("source").text()};
+  if (const auto library = node.find("library")) {
+    if (library->text() != "newer" && library->text() != "older")
+      library->fail(fmt::format("found '{}'; expected newer or older", library->text()));
+    if (library->text() == "older") {
+      if (!is_nvlink(link.kind)) library->fail("'older' is known of nvlink only");
+      link.kind = LinkKind::nvlink_older;
+    }
   }
-  if (between_nodes(*known) != between) {
-    kind.fail(fmt::format("'{}' does not connect {}", kind.text(),
-                          between ? "nodes" : "the GPUs of a node"));
-  }
-  return {.kind = *known,
-          .bus_gbs = node.at("bus_gbs").number(Range::positive),
-          .source = node.at("source").text()};
+  if (const auto scale = node.find("latency_scale"))
+    link.latency_scale = scale->number(Range::positive);
+  return link;
 }
 
 std::uint32_t read_number_of(const JsonNode& node) {
@@ -48,7 +71,11 @@ std::uint32_t read_number_of(const JsonNode& node) {
 }
 
 nlohmann::ordered_json link_json(const Link& link) {
-  return {{"kind", name_of(link.kind)}, {"bus_gbs", link.bus_gbs}, {"source", link.source}};
+  nlohmann::ordered_json json{
+      {"kind", name_in_file(link.kind)}, {"bus_gbs", link.bus_gbs}, {"source", link.source}};
+  if (link.kind == LinkKind::nvlink_older) json["library"] = "older";
+  if (link.latency_scale != 1.0) json["latency_scale"] = link.latency_scale;
+  return json;
 }
 
 ClusterSpec parse_cluster(std::string_view text, std::string name) {
@@ -62,14 +89,10 @@ std::string_view name_of(LinkKind value) noexcept {
   return link_names[static_cast<std::size_t>(value)];
 }
 
-std::optional<LinkKind> link_kind_from_name(std::string_view name) noexcept {
-  const auto found = std::ranges::find(link_names, name);
-  if (found == link_names.end()) return std::nullopt;
-  return static_cast<LinkKind>(found - link_names.begin());
-}
+bool between_nodes(LinkKind value) noexcept { return !is_nvlink(value) && value != LinkKind::pcie; }
 
-bool between_nodes(LinkKind value) noexcept {
-  return value != LinkKind::nvlink && value != LinkKind::pcie;
+bool is_nvlink(LinkKind value) noexcept {
+  return value == LinkKind::nvlink || value == LinkKind::nvlink_older;
 }
 
 ClusterSpec read_cluster(const JsonNode& node) {
@@ -88,8 +111,10 @@ ClusterSpec read_cluster(const JsonNode& node) {
     node.at("nodes").fail("is more than 1, but 'between' does not say what connects them");
   if (const auto nvls = node.find("in_switch_gbs"))
     cluster.in_switch_gbs = nvls->number(Range::positive);
-  if (const auto scale = node.find("latency_scale"))
-    cluster.latency_scale = scale->number(Range::positive);
+  if (const auto scale = node.find("latency_scale")) {
+    scale->fail("belongs to 'inside' and 'between', and no longer means the same",
+                "leave it out, or fit it again with 'rubato network capture'");
+  }
   return cluster;
 }
 
@@ -100,7 +125,6 @@ nlohmann::ordered_json cluster_json(const ClusterSpec& cluster) {
       {"nodes", cluster.nodes},        {"inside", link_json(cluster.inside)}};
   if (cluster.between) json["between"] = link_json(*cluster.between);
   if (cluster.in_switch_gbs) json["in_switch_gbs"] = *cluster.in_switch_gbs;
-  if (cluster.latency_scale != 1.0) json["latency_scale"] = cluster.latency_scale;
   return json;
 }
 

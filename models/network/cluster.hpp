@@ -15,21 +15,25 @@ namespace rubato {
 
 class JsonNode;
 
-/// What messages travel on. nvlink: also AMD's Infinity Fabric; rdma: InfiniBand and RoCE with
-/// GPUDirect; libfabric: Slingshot, EFA; tcp: sockets, also with GPUDirect-TCPX.
-enum class LinkKind { nvlink, pcie, rdma, libfabric, tcp };
-inline constexpr std::size_t link_kinds = 5;
+/// What messages travel on. nvlink: also AMD's Infinity Fabric; nvlink_older: NVLink by an older
+/// library (NCCL 2.18 and its like); rdma: InfiniBand and RoCE with GPUDirect; libfabric:
+/// Slingshot, EFA; tcp: sockets, also with GPUDirect-TCPX.
+enum class LinkKind { nvlink, nvlink_older, pcie, rdma, libfabric, tcp };
+inline constexpr std::size_t link_kinds = 6;
 [[nodiscard]] std::string_view name_of(LinkKind value) noexcept;
-[[nodiscard]] std::optional<LinkKind> link_kind_from_name(std::string_view name) noexcept;
 
 /// Whether it connects nodes.
 [[nodiscard]] bool between_nodes(LinkKind value) noexcept;
 
-/// One kind of link, and the bandwidth that collectives reach on it.
+/// Whether it is NVLink, by whichever library.
+[[nodiscard]] bool is_nvlink(LinkKind value) noexcept;
+
+/// One kind of link, and what collectives reach on it.
 struct Link {
   LinkKind kind = LinkKind::nvlink;
-  double bus_gbs = 0.0;  ///< bus bandwidth of large messages per GPU and direction, GB/s, > 0
-  std::string source;    ///< where the number comes from
+  double bus_gbs = 0.0;  ///< bus bandwidth of endless messages per GPU and direction, GB/s, > 0
+  std::string source;    ///< where the numbers come from
+  double latency_scale = 1.0;  ///< latencies: measured over the model's, > 0; 1 where unknown
 
   friend bool operator==(const Link&, const Link&) = default;
 };
@@ -46,8 +50,6 @@ struct ClusterSpec {
   std::optional<Link> between;          ///< between nodes, a GPU's share; nothing: one node
   std::optional<double> in_switch_gbs;  ///< bus bandwidth of all-reduces summed in the switch
                                         ///< (NVLS) by all GPUs of a node; nothing: it cannot
-  double latency_scale =
-      1.0;  ///< factor on latencies, > 0: measured over the model's, 1 where unknown
 
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 

@@ -24,12 +24,19 @@ using MessageKey = std::tuple<CollectiveKind, std::uint32_t, std::uint32_t, doub
 // error of 10 % in one message's time adds.
 constexpr double told_rise = 0.4;
 
+constexpr double wide = 4.6;  // of ln: a factor of 100 up and down
+
 // The numbers of a cluster that are fitted.
-enum class Number { inside, between, latency };
+enum class Number { inside_gbs, inside_latency, between_gbs, between_latency };
+
+bool is_between(Number which) {
+  return which == Number::between_gbs || which == Number::between_latency;
+}
 
 double& number(ClusterSpec& cluster, Number which) {
-  if (which == Number::latency) return cluster.latency_scale;
-  return which == Number::inside ? cluster.inside.bus_gbs : cluster.between->bus_gbs;
+  Link& link = is_between(which) ? *cluster.between : cluster.inside;
+  const bool latency = which == Number::inside_latency || which == Number::between_latency;
+  return latency ? link.latency_scale : link.bus_gbs;
 }
 
 class ClusterProblem {
@@ -61,27 +68,27 @@ class ClusterProblem {
     return loss(fitted(twice, others, none), none, false) - loss(cluster, none, false);
   }
 
-  // First the numbers inside nodes, from messages that stay there; then the bandwidth between
-  // nodes; then all together.
+  // First the numbers inside nodes, from messages that stay there; then those between nodes; then
+  // all together.
   [[nodiscard]] ClusterSpec fitted(const ClusterSpec& frame, const std::vector<Number>& numbers,
                                    std::size_t without) const {
-    constexpr double wide = 4.6, near = 0.3;  // of ln: a factor of 100 up and down, and of 1.35
-    const auto between = std::ranges::find(numbers, Number::between);
-    if (between == numbers.end()) return searched(frame, numbers, wide, without, false);
-    std::vector<Number> others = numbers;
-    std::erase(others, Number::between);
-    ClusterSpec cluster = searched(frame, others, wide, without, true);
-    cluster = searched(std::move(cluster), {Number::between}, wide, without, false);
+    constexpr double near = 0.3;  // of ln: a factor of 1.35 up and down
+    std::vector<Number> inside, between;
+    for (const Number which : numbers) (is_between(which) ? between : inside).push_back(which);
+    if (between.empty()) return searched(frame, numbers, wide, without, false);
+    ClusterSpec cluster = searched(frame, inside, wide, without, true);
+    cluster = searched(std::move(cluster), between, wide, without, false);
     return searched(std::move(cluster), numbers, near, without, false);
   }
 
  private:
   // Coordinate descent: one number after the other, each where the loss is least on a grid around
-  // it. The grid gets finer with every round.
+  // it. The grid gets finer with every round. No number ends further than `wide` from its start.
   [[nodiscard]] ClusterSpec searched(ClusterSpec cluster, const std::vector<Number>& numbers,
                                      double reach, std::size_t without, bool inside_only) const {
     constexpr int grid = 12, rounds = 40;
     constexpr double narrower = 0.8;
+    ClusterSpec start = cluster;
     for (int round = 0; round < rounds; ++round, reach *= narrower) {
       for (const Number which : numbers) {
         ClusterSpec best = cluster;
@@ -89,6 +96,7 @@ class ClusterProblem {
         for (int k = -grid; k <= grid; ++k) {
           ClusterSpec tried = cluster;
           number(tried, which) *= std::exp(reach * k / grid);
+          if (std::abs(std::log(number(tried, which) / number(start, which))) > wide) continue;
           const double tried_loss = loss(tried, without, inside_only);
           if (tried_loss >= best_loss) continue;
           best_loss = tried_loss;
@@ -179,8 +187,11 @@ ClusterFit fit_cluster(const ClusterSpec& frame, std::span<const ObservedCollect
                        const NetworkParameters& parameters) {
   const ClusterProblem problem(observed, parameters);
   const std::size_t none = observed.size();
-  std::vector<Number> numbers{Number::inside, Number::latency};
-  if (frame.between) numbers.insert(numbers.begin() + 1, Number::between);
+  std::vector<Number> numbers{Number::inside_gbs, Number::inside_latency};
+  if (frame.between) {
+    numbers.push_back(Number::between_gbs);
+    numbers.push_back(Number::between_latency);
+  }
   // The number that messages tell least goes back to the frame's, one at a time: others may then be
   // told better or worse. As many numbers as messages would fit anything.
   ClusterSpec cluster = problem.fitted(frame, numbers, none);
@@ -192,10 +203,19 @@ ClusterFit fit_cluster(const ClusterSpec& frame, std::span<const ObservedCollect
     numbers.erase(numbers.begin() + (least - rises.begin()));
     cluster = problem.fitted(frame, numbers, none);
   }
-  ClusterFit fit{.cluster = cluster, .inside_gbs = {}, .between_gbs = {}, .latency_scale = {}};
+  ClusterFit fit{.cluster = cluster,
+                 .inside_gbs = {},
+                 .between_gbs = {},
+                 .inside_latency = {},
+                 .between_latency = {}};
   const auto slot = [&](Number which) -> std::optional<FittedNumber>& {
-    if (which == Number::latency) return fit.latency_scale;
-    return which == Number::inside ? fit.inside_gbs : fit.between_gbs;
+    switch (which) {
+      case Number::inside_latency: return fit.inside_latency;
+      case Number::between_gbs: return fit.between_gbs;
+      case Number::between_latency: return fit.between_latency;
+      case Number::inside_gbs: break;
+    }
+    return fit.inside_gbs;
   };
   for (const Number which : numbers) {
     const double value = number(cluster, which);

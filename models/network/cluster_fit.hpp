@@ -1,6 +1,6 @@
 #pragma once
-// A cluster's bandwidths and latency fitted to the collectives of a captured run: a start for those
-// who have a capture and no table of nccl-tests. docs/network.md, section 3.
+// A cluster's bandwidths and latencies fitted to the collectives of a captured run: a start for
+// those who have a capture and no table of nccl-tests. docs/network.md, section 3.
 
 #include <cstdint>
 #include <optional>
@@ -39,13 +39,14 @@ struct FittedNumber {
 /// `cluster` has the frame's.
 struct ClusterFit {
   ClusterSpec cluster;
-  std::optional<FittedNumber> inside_gbs, between_gbs, latency_scale;
+  std::optional<FittedNumber> inside_gbs, between_gbs, inside_latency, between_latency;
 };
 
-/// Fits bandwidths and latency: least pseudo-Huber loss (robust to outliers) of errors of ln(time),
-/// every message with the same weight. A number counts as told by the messages if doubling it, the
-/// other numbers fitted again (profile likelihood), raises the loss by at least as much as an error
-/// of 10 % in one message's time adds. And there must be more messages than numbers.
+/// Fits bandwidths and latencies: least pseudo-Huber loss (robust to outliers) of errors of
+/// ln(time), every message with the same weight. A number counts as told by the messages if
+/// doubling it, the other numbers fitted again (profile likelihood), raises the loss by at least as
+/// much as an error of 10 % in one message's time adds. And there must be more messages than
+/// numbers.
 /// @param frame     its nodes and kinds of links hold
 /// @param observed  not empty
 /// @throws UsageError if the frame has too few GPUs

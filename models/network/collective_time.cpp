@@ -19,28 +19,25 @@ struct Hops {
   double between = 0.0;
 };
 
-struct Path {
+// What messages pass, piece by piece.
+struct Pipeline {
   double latency_s = 0.0;
-  double low_latency_slowdown = 0.0;
-  double simple_s = 0.0;
+  double ramp_s = 0.0, full_s = 0.0;  // as in LinkParameters, of the whole way
 };
 
-void add_hops(Path& path, const LinkParameters& link, double hops, double waited_share) {
-  if (hops <= 0.0) return;
-  path.latency_s += link.hop_s * hops * waited_share;
-  path.low_latency_slowdown += link.low_latency_slowdown * std::pow(hops, link.low_latency_growth);
-  path.simple_s += link.simple_s * std::pow(hops, link.simple_growth);
+void add_inside(Pipeline& way, const LinkParameters& link, const CollectiveGroup& group) {
+  const double slower =
+      is_nvlink(group.inside) ? NetworkParameters::nvlink_gbs / group.inside_gbs : 1.0;
+  way.ramp_s += link.ramp_s * slower;
+  way.full_s += link.full_s * slower;
 }
 
-// Low-latency protocols (LL, LL128) send a flag with every few bytes; the Simple protocol fills a
-// pipeline of large pieces.
-CollectiveTime faster_protocol(const Path& path, double bus_s, double slowdown,
-                               CollectiveAlgorithm algorithm, double latency_scale) {
-  const double low_latency_s = bus_s * std::max(path.low_latency_slowdown, 1.0);
-  const double simple_s = path.simple_s * std::sqrt(latency_scale) + bus_s * slowdown;
-  return {.time_s = path.latency_s * latency_scale + std::min(low_latency_s, simple_s),
-          .algorithm = algorithm,
-          .low_latency = low_latency_s < simple_s};
+// Smaller pieces fill a pipeline sooner but cost more: the best choice leaves 2 sqrt(ramp b) to
+// wait for. Pieces end at the size of buffers, and with it the wait.
+double time_through(const Pipeline& way, double bus_s) {
+  const double fill_s = 2.0 * std::sqrt(way.ramp_s * bus_s);
+  const double bounded_s = fill_s > 0.0 ? fill_s / std::hypot(1.0, fill_s / way.full_s) : 0.0;
+  return way.latency_s + bus_s + bounded_s;
 }
 
 bool between_pairs(CollectiveKind kind) {
@@ -48,16 +45,26 @@ bool between_pairs(CollectiveKind kind) {
 }
 
 CollectiveTime pairs_time(const NetworkParameters& p, CollectiveKind kind,
-                          const CollectiveGroup& group, double bus_s, double latency_scale) {
-  const double per_node = group.ranks / group.nodes;
-  Hops peers{per_node - 1.0, group.ranks - per_node};
-  if (kind == CollectiveKind::send_recv)
-    peers = group.nodes > 1.0 ? Hops{0.0, 1.0} : Hops{1.0, 0.0};
-  const Path path{.latency_s = p.launch_s + peers.inside * p.of(group.inside).peer_s +
-                               peers.between * p.of(group.between).peer_s,
-                  .low_latency_slowdown = p.peer_slowdown,
-                  .simple_s = p.peer_simple_s};
-  return faster_protocol(path, bus_s, 1.0, CollectiveAlgorithm::pairs, latency_scale);
+                          const CollectiveGroup& group, double bus_s) {
+  const LinkParameters& inside = p.of(group.inside);
+  const LinkParameters& between = p.of(group.between);
+  const bool one_node = group.nodes <= 1.0, send = kind == CollectiveKind::send_recv;
+  Pipeline way;
+  if (one_node && send) {
+    way.latency_s = p.p2p_start_s * group.inside_latency;  // nothing is handed on
+  } else {
+    const double per_node = group.ranks / group.nodes;
+    const Hops peers = send ? Hops{0.0, 1.0} : Hops{per_node - 1.0, group.ranks - per_node};
+    way.latency_s = (p.pair_start_s + peers.inside * inside.peer_s) * group.inside_latency +
+                    peers.between * between.peer_s * group.between_latency;
+    if (one_node) {
+      add_inside(way, inside, group);
+    } else {
+      way.ramp_s = between.pair_ramp_s;
+      way.full_s = between.pair_full_s;
+    }
+  }
+  return {time_through(way, bus_s), CollectiveAlgorithm::pairs};
 }
 
 // The share of hops' latency that one message waits for. Broadcast and reduce are chains, which
@@ -67,13 +74,21 @@ double waited_share(const NetworkParameters& p, CollectiveKind kind) {
 }
 
 CollectiveTime along(const NetworkParameters& p, CollectiveKind kind, const CollectiveGroup& group,
-                     const Hops& hops, CollectiveAlgorithm algorithm, double bus_s,
-                     double latency_scale) {
-  Path path{.latency_s = p.launch_s, .low_latency_slowdown = 0.0, .simple_s = 0.0};
-  add_hops(path, p.of(group.inside), hops.inside, waited_share(p, kind));
-  add_hops(path, p.of(group.between), hops.between, waited_share(p, kind));
-  const double slowdown = algorithm == CollectiveAlgorithm::tree ? p.tree_slowdown : 1.0;
-  return faster_protocol(path, bus_s, slowdown, algorithm, latency_scale);
+                     const Hops& hops, CollectiveAlgorithm algorithm, double bus_s) {
+  const LinkParameters& inside = p.of(group.inside);
+  const LinkParameters& between = p.of(group.between);
+  const double share = waited_share(p, kind);
+  Pipeline way{.latency_s = p.start_s * group.inside_latency};
+  if (hops.inside > 0.0) {
+    way.latency_s += share * hops.inside * inside.hop_s * group.inside_latency;
+    add_inside(way, inside, group);
+  }
+  if (hops.between > 0.0) {
+    way.latency_s += share * hops.between * between.hop_s * group.between_latency;
+    way.ramp_s += hops.between * between.ramp_s;
+    way.full_s += hops.between * between.full_s;
+  }
+  return {time_through(way, bus_s), algorithm};
 }
 
 // Which nodes the ranks lie on, and the bus bandwidth of one rank while all GPUs of a node send.
@@ -87,10 +102,13 @@ Placement placed(const ClusterSpec& cluster, const Collective& collective) {
   const double per_node = std::clamp(std::floor(cluster.gpus_per_node / stride), 1.0, ranks);
   Placement place{.group = {.ranks = ranks,
                             .nodes = std::ceil(ranks / per_node),
-                            .inside = cluster.inside.kind},
+                            .inside = cluster.inside.kind,
+                            .inside_gbs = cluster.inside.bus_gbs,
+                            .inside_latency = cluster.inside.latency_scale},
                   .bus_gbs = cluster.inside.bus_gbs};
   if (place.group.nodes <= 1.0 || !cluster.between) return place;
   place.group.between = cluster.between->kind;
+  place.group.between_latency = cluster.between->latency_scale;
   // A ring crosses between nodes once for all ranks of a node, over all their links; a rank of an
   // all-to-all sends to each rank elsewhere over its own.
   const double shared = collective.kind == CollectiveKind::all_to_all
@@ -138,37 +156,35 @@ double bus_factor(CollectiveKind kind, double ranks) {
 }
 
 CollectiveTime collective_time(const NetworkParameters& parameters, CollectiveKind kind,
-                               const CollectiveGroup& group, double message_bytes, double bus_gbs,
-                               double latency_scale) {
+                               const CollectiveGroup& group, double message_bytes, double bus_gbs) {
   const double bus_s = message_bytes * bus_factor(kind, group.ranks) / (bus_gbs * 1e9);
-  if (between_pairs(kind)) return pairs_time(parameters, kind, group, bus_s, latency_scale);
+  if (between_pairs(kind)) return pairs_time(parameters, kind, group, bus_s);
   const double rounds = kind == CollectiveKind::all_reduce ? 2.0 : 1.0;
   const Hops ring{rounds * (group.ranks - group.nodes), rounds * (group.nodes - 1.0)};
   const CollectiveTime by_ring =
-      along(parameters, kind, group, ring, CollectiveAlgorithm::ring, bus_s, latency_scale);
+      along(parameters, kind, group, ring, CollectiveAlgorithm::ring, bus_s);
   if (kind != CollectiveKind::all_reduce || group.nodes <= 1.0) return by_ring;
   // A chain inside each node, a binary tree between nodes, up and down.
   const Hops tree{2.0 * (group.ranks / group.nodes - 1.0), 2.0 * std::log2(group.nodes)};
-  const CollectiveTime by_tree =
-      along(parameters, kind, group, tree, CollectiveAlgorithm::tree, bus_s, latency_scale);
+  const CollectiveTime by_tree = along(parameters, kind, group, tree, CollectiveAlgorithm::tree,
+                                       bus_s * parameters.tree_slowdown);
   return by_tree.time_s < by_ring.time_s ? by_tree : by_ring;
 }
 
 CollectiveTime collective_time(const ClusterSpec& cluster, const Collective& collective,
                                const NetworkParameters& parameters) {
   check_fits(cluster, collective);
-  const Placement place = placed(cluster, collective);
-  const auto [group, bus_gbs] = place;
-  CollectiveTime time = collective_time(parameters, collective.kind, group,
-                                        collective.message_bytes, bus_gbs, cluster.latency_scale);
+  const auto [group, bus_gbs] = placed(cluster, collective);
+  const auto at = [&](double gbs) {
+    return collective_time(parameters, collective.kind, group, collective.message_bytes, gbs);
+  };
+  const CollectiveTime time = at(bus_gbs);
   const bool whole_node = group.nodes <= 1.0 && collective.group_size == cluster.gpus_per_node;
   if (!cluster.in_switch_gbs || !whole_node || collective.kind != CollectiveKind::all_reduce)
     return time;
-  const CollectiveTime in_switch =
-      collective_time(parameters, collective.kind, group, collective.message_bytes,
-                      *cluster.in_switch_gbs, cluster.latency_scale);
-  if (in_switch.time_s >= time.time_s) return time;
-  return {in_switch.time_s, CollectiveAlgorithm::in_switch, in_switch.low_latency};
+  const double in_switch_s = at(*cluster.in_switch_gbs).time_s;
+  if (in_switch_s >= time.time_s) return time;
+  return {in_switch_s, CollectiveAlgorithm::in_switch};
 }
 
 }  // namespace rubato

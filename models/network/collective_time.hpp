@@ -1,5 +1,6 @@
 #pragma once
-// How long a collective takes: the fastest of the algorithms and protocols that NCCL has for it.
+// How long a collective takes: the fastest of the algorithms that NCCL has for it, each a pipeline
+// that is cut into pieces of the best size.
 // Formulas and measured errors: docs/network.md.
 
 #include <cstdint>
@@ -11,12 +12,14 @@
 
 namespace rubato {
 
-/// Ranks of a collective and where they are: equally many on each node.
+/// Ranks of a collective, equally many on each node, and the links between them.
 struct CollectiveGroup {
   double ranks = 2.0;  ///< >= 2
   double nodes = 1.0;  ///< 1 to ranks
   LinkKind inside = LinkKind::nvlink;
-  LinkKind between = LinkKind::rdma;  ///< of no meaning on one node
+  LinkKind between = LinkKind::rdma;                   ///< of no meaning on one node
+  double inside_gbs = NetworkParameters::nvlink_gbs;   ///< bus bandwidth inside a node, GB/s, > 0
+  double inside_latency = 1.0, between_latency = 1.0;  ///< factors as Link::latency_scale
 
   friend bool operator==(const CollectiveGroup&, const CollectiveGroup&) = default;
 };
@@ -28,7 +31,6 @@ enum class CollectiveAlgorithm { ring, tree, in_switch, pairs };
 struct CollectiveTime {
   double time_s = 0.0;  ///< > 0
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
-  bool low_latency = false;  ///< LL or LL128 rather than the Simple protocol
 };
 
 /// Bytes that each rank sends over its link, as a share of the message, in (0, 2]. In the words of
@@ -39,13 +41,10 @@ struct CollectiveTime {
 
 /// Time of one collective from the moment all its ranks have arrived.
 /// @param message_bytes  full buffer as in Collective, > 0
-/// @param bus_gbs        bus bandwidth that large messages reach, GB/s, > 0
-/// @param latency_scale  factor on hop and launch latencies (ClusterSpec), > 0; simple_s takes its
-///                       square root
+/// @param bus_gbs        bus bandwidth of endless messages, GB/s, > 0
 [[nodiscard]] CollectiveTime collective_time(const NetworkParameters& parameters,
                                              CollectiveKind kind, const CollectiveGroup& group,
-                                             double message_bytes, double bus_gbs,
-                                             double latency_scale = 1.0);
+                                             double message_bytes, double bus_gbs);
 
 /// The same on a cluster. Ranks are `stride` GPUs apart: 1 for neighbours; the tensor-parallel
 /// degree for data parallelism beside tensor parallelism. The GPUs in between run the same

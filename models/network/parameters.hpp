@@ -1,6 +1,6 @@
 #pragma once
-// Constants of the network model: what NCCL's algorithms and protocols take on each kind of link,
-// the same for all clusters. Fitted to measured tables (models/calibration/network_fit.hpp).
+// Constants of the network model: what handing on messages takes on each kind of link, the same for
+// all clusters. Fitted to measured tables (models/calibration/network_fit.hpp).
 
 #include <array>
 #include <string>
@@ -10,29 +10,29 @@
 
 namespace rubato {
 
-/// One kind of link. A path of h hops takes
-///   h hop_s + b max(low_latency_slowdown h^low_latency_growth, 1)  in the low-latency protocols
-///   h hop_s + simple_s h^simple_growth + b                         in the Simple protocol,
-/// where b is the time at full bus bandwidth. Low-latency protocols are LL and LL128. On a path
-/// over two kinds of links the terms with h of both are added.
+/// One kind of link. Hops are the links that a message passes one after the other. Inside nodes
+/// ramp_s and full_s hold for any number of hops and are those of NVLink at `nvlink_gbs`: faster
+/// links hand on faster. Between nodes they hold for one hop.
 struct LinkParameters {
-  double hop_s = 0.0;                 ///< > 0
-  double low_latency_slowdown = 0.0;  ///< > 0
-  double low_latency_growth = 0.0;    ///< of the slowdown with hops
-  double simple_s = 0.0;              ///< > 0
-  double simple_growth = 0.0;         ///< of simple_s with hops
-  double peer_s = 0.0;                ///< per peer of an all-to-all, or of a send, > 0
+  double hop_s = 0.0;        ///< per hop, > 0
+  double ramp_s = 0.0;       ///< what handing on one piece costs, > 0
+  double full_s = 0.0;       ///< most that filling the pipeline costs, > 0
+  double peer_s = 0.0;       ///< per peer of an all-to-all, > 0
+  double pair_ramp_s = 0.0;  ///< as ramp_s between peers on other nodes; 0 inside nodes
+  double pair_full_s = 0.0;  ///< as full_s between peers on other nodes; 0 inside nodes
 
   friend bool operator==(const LinkParameters&, const LinkParameters&) = default;
 };
 
 /// The constants of all links.
 struct NetworkParameters {
-  double launch_s = 0.0;       ///< time any collective takes to begin, > 0
-  double tree_slowdown = 1.0;  ///< factor on b for the tree algorithm in the Simple protocol, > 0
+  static constexpr double nvlink_gbs = 227.0;  ///< bus bandwidth of 8 A100
+
+  double start_s = 0.0;        ///< time a ring or tree takes to begin, > 0
+  double pair_start_s = 0.0;   ///< an all-to-all, or a send to another node, > 0
+  double p2p_start_s = 0.0;    ///< a send inside a node, > 0
+  double tree_slowdown = 1.0;  ///< factor on the time of the bytes for the tree algorithm, > 0
   double chain_share = 1.0;    ///< share of hop_s that a message of a broadcast or reduce waits for
-  double peer_slowdown = 1.0;  ///< factor on b, at least 1, between peers in low-latency protocols
-  double peer_simple_s = 0.0;  ///< time added between peers in the Simple protocol, > 0
   std::array<LinkParameters, link_kinds> links;
   std::string source;
 
@@ -41,6 +41,30 @@ struct NetworkParameters {
   }
   friend bool operator==(const NetworkParameters&, const NetworkParameters&) = default;
 };
+
+/// Calls `visitor(link, name, value)` for each constant, always in the same order. `link` is the
+/// name of its kind of link, empty for those of all links.
+template <class Parameters, class Visitor>
+void visit_constants(Parameters& p, const Visitor& visitor) {
+  constexpr std::string_view all;
+  visitor(all, "start_s", p.start_s);
+  visitor(all, "pair_start_s", p.pair_start_s);
+  visitor(all, "p2p_start_s", p.p2p_start_s);
+  visitor(all, "tree_slowdown", p.tree_slowdown);
+  visitor(all, "chain_share", p.chain_share);
+  for (std::size_t i = 0; i < link_kinds; ++i) {
+    const auto kind = static_cast<LinkKind>(i);
+    const std::string_view name = name_of(kind);
+    auto& link = p.links[i];
+    visitor(name, "hop_s", link.hop_s);
+    visitor(name, "ramp_s", link.ramp_s);
+    visitor(name, "full_s", link.full_s);
+    visitor(name, "peer_s", link.peer_s);
+    if (!between_nodes(kind)) continue;
+    visitor(name, "pair_ramp_s", link.pair_ramp_s);
+    visitor(name, "pair_full_s", link.pair_full_s);
+  }
+}
 
 /// The shipped constants.
 [[nodiscard]] const NetworkParameters& network_parameters();

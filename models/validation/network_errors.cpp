@@ -15,17 +15,26 @@ namespace rubato {
 
 namespace {
 
-constexpr double mebibyte = 1024.0 * 1024.0;
-
-// Time of the shortest message over the model's; 1 if it is above 64 KiB.
-double latency_scale_of(const NetworkParameters& parameters, const CollectiveSeries& series,
-                        double peak_gbs) {
-  constexpr double short_bytes = 64.0 * 1024.0;
+// The factor on latencies with which the model meets the shortest message; 1 if it is above 64 KiB.
+double latency_scale_of(const NetworkParameters& parameters, const CollectiveSeries& series) {
+  constexpr double widest = 100.0;
+  constexpr int halvings = 30;
   const CollectivePoint& shortest = series.points.front();
-  if (shortest.message_bytes > short_bytes) return 1.0;
-  return shortest.time_s /
-         collective_time(parameters, series.kind, series.group, shortest.message_bytes, peak_gbs)
-             .time_s;
+  if (shortest.message_bytes > message_classes.front()) return 1.0;
+  const double bus_gbs = series.endless_gbs(parameters, 1.0);
+  double low = 1.0 / widest, high = widest;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = std::sqrt(low * high);
+    const bool slower =
+        series.time(parameters, shortest.message_bytes, bus_gbs, middle).time_s > shortest.time_s;
+    (slower ? high : low) = middle;
+  }
+  return high;
+}
+
+std::size_t class_of(double message_bytes) {
+  return static_cast<std::size_t>(std::ranges::lower_bound(message_classes, message_bytes) -
+                                  message_classes.begin());
 }
 
 // Groups in the order of their keys.
@@ -33,29 +42,25 @@ using GroupOf = std::function<std::string(const NetworkPoint&)>;
 
 void add_groups(std::vector<NetworkErrors>& summary, std::span<const NetworkPoint> points,
                 const GroupOf& group_of_point) {
-  std::map<std::string, std::array<std::vector<double>, 2>> groups;
+  struct Group {
+    std::vector<double> all;
+    std::array<std::vector<double>, message_classes.size() + 1> by_size;
+  };
+  std::map<std::string, Group> groups;
   for (const NetworkPoint& point : points) {
-    auto& [all, large] = groups[group_of_point(point)];
-    all.push_back(point.error());
-    if (point.measured.message_bytes > mebibyte) large.push_back(point.error());
+    Group& group = groups[group_of_point(point)];
+    group.all.push_back(point.error());
+    group.by_size[class_of(point.measured.message_bytes)].push_back(point.error());
   }
-  for (auto& [name, errors] : groups)
-    summary.push_back({name, error_quantiles(errors[0]), error_quantiles(errors[1])});
-}
-
-std::string range_of(double bytes) {
-  if (bytes <= mebibyte / 16.0) return "a: up to 64 KiB";
-  if (bytes <= mebibyte) return "b: up to 1 MiB";
-  if (bytes <= 16.0 * mebibyte) return "c: up to 16 MiB";
-  if (bytes <= 256.0 * mebibyte) return "d: up to 256 MiB";
-  return "e: above 256 MiB";
+  for (auto& [name, group] : groups) {
+    NetworkErrors errors{name, error_quantiles(group.all), {}};
+    std::ranges::transform(group.by_size, errors.by_size.begin(),
+                           [](auto& of_class) { return error_quantiles(of_class); });
+    summary.push_back(std::move(errors));
+  }
 }
 
 }  // namespace
-
-std::string_view name_of(KnownOfSystem value) noexcept {
-  return value == KnownOfSystem::peak ? "peak" : "peak and latency";
-}
 
 double NetworkPoint::error() const { return std::abs(predicted.time_s / measured.time_s - 1.0); }
 
@@ -64,14 +69,11 @@ std::vector<NetworkPoint> predict_series(const NetworkParameters& parameters,
                                          KnownOfSystem known) {
   std::vector<NetworkPoint> points;
   for (const CollectiveSeries& one : series) {
-    const double peak_gbs = one.peak_gbs();
     const double scale =
-        known == KnownOfSystem::peak ? 1.0 : latency_scale_of(parameters, one, peak_gbs);
-    for (const CollectivePoint& point : one.points) {
-      points.push_back(
-          {&one, point,
-           collective_time(parameters, one.kind, one.group, point.message_bytes, peak_gbs, scale)});
-    }
+        known == KnownOfSystem::bandwidth ? 1.0 : latency_scale_of(parameters, one);
+    const double bus_gbs = one.endless_gbs(parameters, scale);
+    for (const CollectivePoint& point : one.points)
+      points.push_back({&one, point, one.time(parameters, point.message_bytes, bus_gbs, scale)});
   }
   return points;
 }
@@ -106,8 +108,6 @@ std::vector<NetworkErrors> network_errors(std::span<const NetworkPoint> points) 
   add_groups(summary, points, [](const NetworkPoint& point) { return point.series->system; });
   add_groups(summary, points,
              [](const NetworkPoint& point) { return std::string(name_of(point.series->kind)); });
-  add_groups(summary, points,
-             [](const NetworkPoint& point) { return range_of(point.measured.message_bytes); });
   return summary;
 }
 

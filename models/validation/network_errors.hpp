@@ -1,6 +1,7 @@
 #pragma once
 // How far the network model is from measured collectives, also of systems held out of its fit.
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,10 +14,9 @@ namespace rubato {
 
 /// What the model was told of a system, besides its links.
 enum class KnownOfSystem {
-  peak,              ///< peak bus bandwidth of each series
-  peak_and_latency,  ///< that, and the time of its shortest message over the model's
+  bandwidth,              ///< bus bandwidth of each series, by its longest messages
+  bandwidth_and_latency,  ///< that, and a factor on latencies, by its shortest message
 };
-[[nodiscard]] std::string_view name_of(KnownOfSystem value) noexcept;
 
 /// One measured time and what the model says.
 struct NetworkPoint {
@@ -38,14 +38,18 @@ struct NetworkPoint {
 [[nodiscard]] std::vector<NetworkPoint> predict_left_out(std::span<const CollectiveSeries> series,
                                                          KnownOfSystem known);
 
+/// Upper ends of the classes of message sizes that errors are given for, in bytes: 64 KiB, 1 MiB,
+/// 16 MiB; the last class has none.
+inline constexpr std::array<double, 3> message_classes{65536.0, 1048576.0, 16777216.0};
+
 /// Errors of a group of points, in %.
 struct NetworkErrors {
-  std::string group;     ///< "all", a system, collective or range of messages
-  ErrorQuantiles all;    ///< of every message
-  ErrorQuantiles large;  ///< of messages above 1 MiB
+  std::string group;   ///< "all", a system or a collective
+  ErrorQuantiles all;  ///< of every message
+  std::array<ErrorQuantiles, message_classes.size() + 1> by_size;
 };
 
-/// Errors of all points; by system; by collective; by range of message sizes.
+/// Errors of all points; by system; by collective.
 [[nodiscard]] std::vector<NetworkErrors> network_errors(std::span<const NetworkPoint> points);
 
 }  // namespace rubato

@@ -12,7 +12,7 @@ namespace {
 ClusterSpec true_cluster() {
   ClusterSpec cluster = load_cluster("dgx-a100");
   cluster.inside.bus_gbs = 77.0;
-  cluster.latency_scale = 1.7;
+  cluster.inside.latency_scale = 1.7;
   return cluster;
 }
 
@@ -35,9 +35,9 @@ TEST(ClusterFit, FindsBandwidthAndLatencyAgain) {
   const ClusterSpec truth = true_cluster();
   const ClusterFit fit =
       fit_cluster(load_cluster("dgx-a100"), observed_on(truth, all_sizes), network_parameters());
-  ASSERT_TRUE(fit.inside_gbs && fit.latency_scale);
+  ASSERT_TRUE(fit.inside_gbs && fit.inside_latency);
   EXPECT_NEAR(fit.inside_gbs->value / 77.0, 1.0, 0.01);
-  EXPECT_NEAR(fit.latency_scale->value / 1.7, 1.0, 0.01);
+  EXPECT_NEAR(fit.inside_latency->value / 1.7, 1.0, 0.01);
   EXPECT_LE(fit.inside_gbs->low, fit.inside_gbs->value);
   EXPECT_GE(fit.inside_gbs->high, fit.inside_gbs->value);
   // All messages stay inside a node: the network between nodes is the frame's.
@@ -54,10 +54,25 @@ TEST(ClusterFit, FindsTheNetworkBetweenNodesAgain) {
   messages.push_back({CollectiveKind::reduce_scatter, 1e9, 64});
   const ClusterFit fit =
       fit_cluster(load_cluster("dgx-a100"), observed_on(truth, messages), network_parameters());
-  ASSERT_TRUE(fit.inside_gbs && fit.between_gbs && fit.latency_scale);
+  ASSERT_TRUE(fit.inside_gbs && fit.between_gbs && fit.inside_latency);
   EXPECT_NEAR(fit.inside_gbs->value / 77.0, 1.0, 0.02);
   EXPECT_NEAR(fit.between_gbs->value / 3.0, 1.0, 0.02);
-  EXPECT_NEAR(fit.latency_scale->value / 1.7, 1.0, 0.02);
+  EXPECT_NEAR(fit.inside_latency->value / 1.7, 1.0, 0.02);
+}
+
+// Each link's latencies have their own factor, told by short messages that pass it.
+TEST(ClusterFit, FindsTheLatencyBetweenNodesAgain) {
+  ClusterSpec truth = true_cluster();
+  truth.between->bus_gbs = 3.0;
+  truth.between->latency_scale = 2.5;
+  std::vector<Collective> messages = all_sizes;
+  for (const double bytes : {1e3, 1e5, 1e8, 1e9})
+    messages.push_back({CollectiveKind::all_reduce, bytes, 32});
+  const ClusterFit fit =
+      fit_cluster(load_cluster("dgx-a100"), observed_on(truth, messages), network_parameters());
+  ASSERT_TRUE(fit.inside_latency && fit.between_latency);
+  EXPECT_NEAR(fit.inside_latency->value / 1.7, 1.0, 0.02);
+  EXPECT_NEAR(fit.between_latency->value / 2.5, 1.0, 0.02);
 }
 
 // Short messages say nothing of the bandwidth, long ones nothing of the latency.
@@ -68,16 +83,16 @@ TEST(ClusterFit, KeepsTheFrameWhereNoMessageTells) {
                                                            {CollectiveKind::all_reduce, 256.0, 8}}),
                                        network_parameters());
   EXPECT_FALSE(brief.inside_gbs);
-  EXPECT_EQ(brief.cluster.inside, frame.inside);
-  ASSERT_TRUE(brief.latency_scale);
-  EXPECT_NEAR(brief.latency_scale->value / 1.7, 1.0, 0.01);
+  EXPECT_EQ(brief.cluster.inside.bus_gbs, frame.inside.bus_gbs);
+  ASSERT_TRUE(brief.inside_latency);
+  EXPECT_NEAR(brief.inside_latency->value / 1.7, 1.0, 0.01);
   const ClusterFit lengthy = fit_cluster(
       frame,
       observed_on(truth,
                   {{CollectiveKind::all_reduce, 1e10, 8}, {CollectiveKind::all_reduce, 2e10, 8}}),
       network_parameters());
-  EXPECT_FALSE(lengthy.latency_scale);
-  EXPECT_EQ(lengthy.cluster.latency_scale, frame.latency_scale);
+  EXPECT_FALSE(lengthy.inside_latency);
+  EXPECT_EQ(lengthy.cluster.inside.latency_scale, frame.inside.latency_scale);
   ASSERT_TRUE(lengthy.inside_gbs);
   EXPECT_NEAR(lengthy.inside_gbs->value / 77.0, 1.0, 0.02);
 }
@@ -88,7 +103,7 @@ TEST(ClusterFit, OneMessageTellsNothing) {
   const ClusterFit fit =
       fit_cluster(frame, observed_on(true_cluster(), {{CollectiveKind::all_reduce, 4e6, 8}}),
                   network_parameters());
-  EXPECT_FALSE(fit.inside_gbs || fit.between_gbs || fit.latency_scale);
+  EXPECT_FALSE(fit.inside_gbs || fit.between_gbs || fit.inside_latency || fit.between_latency);
   EXPECT_EQ(fit.cluster, frame);
 }
 

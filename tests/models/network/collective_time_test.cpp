@@ -1,10 +1,11 @@
 #include "models/network/collective_time.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
@@ -18,21 +19,15 @@ constexpr double gb = 1e9;
 
 // Nothing takes time but bytes: what is left are the closed forms.
 NetworkParameters only_bandwidth() {
-  NetworkParameters parameters = network_parameters();
-  constexpr double nothing = 1e-30;
-  parameters.launch_s = nothing;
+  NetworkParameters parameters;
+  visit_constants(parameters,
+                  [](std::string_view, std::string_view, double& value) { value = 1e-30; });
   parameters.tree_slowdown = 1.5;
-  parameters.peer_simple_s = nothing;
-  parameters.peer_slowdown = 10.0;
-  for (LinkParameters& link : parameters.links) {
-    link = {.hop_s = nothing,
-            .low_latency_slowdown = 10.0,
-            .low_latency_growth = 0.0,
-            .simple_s = nothing,
-            .simple_growth = 0.0,
-            .peer_s = nothing};
-  }
   return parameters;
+}
+
+LinkParameters& link_of(NetworkParameters& parameters, LinkKind kind) {
+  return parameters.links[static_cast<std::size_t>(kind)];
 }
 
 ClusterSpec two_by_four() {
@@ -94,26 +89,82 @@ TEST(CollectiveTime, TreesForShortMessagesOverManyNodesRingsForLongOnes) {
                            network_parameters());
   };
   EXPECT_EQ(at(1e3).algorithm, CollectiveAlgorithm::tree);
-  EXPECT_TRUE(at(1e3).low_latency);
-  EXPECT_EQ(at(1e10).algorithm, CollectiveAlgorithm::ring);
-  EXPECT_FALSE(at(1e10).low_latency);
+  EXPECT_EQ(at(1e11).algorithm, CollectiveAlgorithm::ring);
 }
 
-// Hop by hop: launch, 7 hops at 2 us, then bytes at ten times their time or 5 us and their time.
-TEST(CollectiveTime, TakesTheFasterProtocol) {
+// A pipeline by brute force: p pieces pass it one behind the other, each costs its bytes' time and
+// `ramp` to hand on. The best p leaves bytes' time and 2 sqrt(ramp b), less the one piece's worth
+// that sqrt leaves out.
+TEST(CollectiveTime, IsThatOfAPipelineCutIntoTheBestNumberOfPieces) {
   NetworkParameters parameters = only_bandwidth();
-  parameters.launch_s = 1e-6;
-  LinkParameters& link = parameters.links[static_cast<std::size_t>(LinkKind::nvlink)];
+  constexpr double ramp_s = 5e-6;
+  link_of(parameters, LinkKind::nvlink).ramp_s = ramp_s;
+  link_of(parameters, LinkKind::nvlink).full_s = 1.0;
+  const CollectiveGroup group{.ranks = 8.0, .nodes = 1.0};
+  for (const double bus_s : {20e-6, 200e-6, 5e-3}) {
+    const double bytes = bus_s / 0.875 * NetworkParameters::nvlink_gbs * 1e9;
+    double best_s = 1.0;
+    for (int pieces = 1; pieces < 1000; ++pieces)
+      best_s = std::min(best_s, bus_s + bus_s / pieces + ramp_s * pieces);
+    const double time_s = collective_time(parameters, CollectiveKind::all_gather, group, bytes,
+                                          NetworkParameters::nvlink_gbs)
+                              .time_s;
+    EXPECT_NEAR(time_s / best_s, 1.0, 0.01) << bus_s;
+  }
+}
+
+// Start, 7 hops at 2 us; 4 times the bandwidth hands on four times as fast; a full pipeline waits
+// no longer.
+TEST(CollectiveTime, AddsHopsAndTheWaitForAPipeline) {
+  NetworkParameters parameters = only_bandwidth();
+  parameters.start_s = 1e-6;
+  LinkParameters& link = link_of(parameters, LinkKind::nvlink);
   link.hop_s = 2e-6;
-  link.simple_s = 5e-6;
-  const CollectiveGroup group{.ranks = 8.0, .nodes = 1.0, .inside = LinkKind::nvlink};
-  const auto gather = [&](double bytes, double scale) {
-    return collective_time(parameters, CollectiveKind::all_gather, group, bytes, 0.875, scale);
+  link.ramp_s = 4e-6;
+  link.full_s = 30e-6;
+  CollectiveGroup group{.ranks = 8.0, .nodes = 1.0};
+  const auto gather = [&](double bus_s) {
+    constexpr double bus_gbs = 100.0;
+    return collective_time(parameters, CollectiveKind::all_gather, group,
+                           bus_s / 0.875 * bus_gbs * 1e9, bus_gbs)
+        .time_s;
   };
-  EXPECT_NEAR(gather(100.0, 1.0).time_s, 15e-6 + 10.0 * 100e-9, 1e-12);
-  EXPECT_TRUE(gather(100.0, 1.0).low_latency);
-  EXPECT_NEAR(gather(1e6, 1.0).time_s, 15e-6 + 5e-6 + 1e-3, 1e-12);
-  EXPECT_NEAR(gather(1e6, 4.0).time_s, 60e-6 + 10e-6 + 1e-3, 1e-12);
+  EXPECT_NEAR(gather(1e-12), 15e-6, 1e-8);
+  EXPECT_NEAR(gather(9e-6), 15e-6 + 9e-6 + 12e-6 / std::hypot(1.0, 12.0 / 30.0), 1e-12);
+  EXPECT_NEAR(gather(1.0), 15e-6 + 1.0 + 30e-6, 1e-8);
+  group.inside_gbs *= 4.0;
+  EXPECT_NEAR(gather(9e-6), 15e-6 + 9e-6 + 6e-6 / std::hypot(1.0, 6.0 / 7.5), 1e-12);
+  group.inside_latency = 3.0;
+  EXPECT_NEAR(gather(1e-12), 45e-6, 1e-8);
+}
+
+// Two nodes of four: six hops inside and two between for an all-reduce by ring, each by its link's
+// factor. The start belongs to those inside.
+TEST(CollectiveTime, LatenciesOfEachLinkHaveTheirOwnFactor) {
+  NetworkParameters parameters = only_bandwidth();
+  parameters.start_s = 1e-6;
+  link_of(parameters, LinkKind::nvlink).hop_s = 2e-6;
+  link_of(parameters, LinkKind::rdma).hop_s = 10e-6;
+  ClusterSpec cluster = two_by_four();
+  const auto brief_us = [&] {
+    return 1e6 *
+           collective_time(cluster, {CollectiveKind::all_gather, 1e-3, 8, 1}, parameters).time_s;
+  };
+  EXPECT_NEAR(brief_us(), 1.0 + 6.0 * 2.0 + 1.0 * 10.0, 1e-6);
+  cluster.inside.latency_scale = 2.0;
+  EXPECT_NEAR(brief_us(), 2.0 * 13.0 + 10.0, 1e-6);
+  cluster.between->latency_scale = 5.0;
+  EXPECT_NEAR(brief_us(), 2.0 * 13.0 + 50.0, 1e-6);
+}
+
+// Inside a node nothing is handed on: a send takes its start and its bytes.
+TEST(CollectiveTime, ASendInsideANodeTakesItsStartAndItsBytes) {
+  const NetworkParameters& p = network_parameters();
+  const ClusterSpec cluster = load_cluster("dgx-a100");
+  for (const double bytes : {1e3, 1e6, 1e9}) {
+    EXPECT_NEAR(collective_time(cluster, {CollectiveKind::send_recv, bytes, 2, 1}, p).time_s,
+                p.p2p_start_s + bytes / (cluster.inside.bus_gbs * 1e9), 1e-12);
+  }
 }
 
 TEST(CollectiveTime, RefusesMoreRanksThanTheClusterHas) {
@@ -136,22 +187,60 @@ TEST(CollectiveTime, RefusesMoreRanksThanTheClusterHas) {
       "two-by-four has 8");
 }
 
-// Longer messages never take less time, whatever the group.
-RC_GTEST_PROP(CollectiveTime, GrowsWithTheMessage, ()) {
-  const std::vector<std::string> names = shipped_clusters();
-  const ClusterSpec cluster = load_cluster(*rc::gen::elementOf(names));
-  const auto ranks =
-      *rc::gen::inRange<std::uint32_t>(2, static_cast<std::uint32_t>(cluster.gpus() + 1));
-  const auto kind = *rc::gen::element(CollectiveKind::all_reduce, CollectiveKind::all_gather,
-                                      CollectiveKind::all_to_all, CollectiveKind::send_recv,
-                                      CollectiveKind::broadcast);
-  double last = 0.0;
-  for (double bytes = 64.0; bytes < 1e11; bytes *= 2.0) {
-    const double time =
-        collective_time(cluster, {kind, bytes, ranks, 1}, network_parameters()).time_s;
-    RC_ASSERT(std::isfinite(time));
-    RC_ASSERT(time > last);
-    last = time;
+constexpr std::array all_kinds{CollectiveKind::all_reduce,     CollectiveKind::all_gather,
+                               CollectiveKind::reduce_scatter, CollectiveKind::all_to_all,
+                               CollectiveKind::broadcast,      CollectiveKind::reduce,
+                               CollectiveKind::send_recv};
+
+// Of every shipped cluster and collective: longer messages take longer; nothing is faster than the
+// links carry its bytes, or than it begins.
+TEST(CollectiveTime, GrowsWithTheMessageAndNeverBeatsItsBytes) {
+  for (const std::string& name : shipped_clusters()) {
+    const ClusterSpec cluster = load_cluster(name);
+    const double fastest_gbs =
+        std::max(cluster.inside.bus_gbs, cluster.in_switch_gbs.value_or(0.0));
+    for (const CollectiveKind kind : all_kinds) {
+      for (std::uint32_t ranks = 2; ranks <= std::min<std::uint64_t>(cluster.gpus(), 1024);
+           ranks *= 2) {
+        if (kind == CollectiveKind::send_recv && ranks > 2) break;
+        double last = 1e-6;
+        for (double bytes = 1.0; bytes < 1e12; bytes *= 2.0) {
+          const double time =
+              collective_time(cluster, {kind, bytes, ranks, 1}, network_parameters()).time_s;
+          ASSERT_GT(time, last) << name << ' ' << name_of(kind) << ' ' << ranks << ' ' << bytes;
+          ASSERT_GE(time, bytes * bus_factor(kind, ranks) / (fastest_gbs * 1e9));
+          last = time;
+        }
+        // Endless messages take their bytes' time, and no more.
+        constexpr double endless = 1e15;
+        const auto at = [&](double bytes) {
+          return collective_time(cluster, {kind, bytes, ranks, 1}, network_parameters()).time_s;
+        };
+        ASSERT_NEAR(at(2.0 * endless) / at(endless), 2.0, 1e-3);
+      }
+    }
+  }
+}
+
+// With every rank more bytes are sent and more links passed, as long as nodes are filled one by
+// one.
+TEST(CollectiveTime, GrowsWithTheRanks) {
+  for (const std::string& name : shipped_clusters()) {
+    ClusterSpec cluster = load_cluster(name);
+    cluster.in_switch_gbs.reset();
+    for (const CollectiveKind kind : all_kinds) {
+      if (kind == CollectiveKind::send_recv) continue;
+      for (const double bytes : {1e2, 1e5, 1e7, 1e9}) {
+        double last = 0.0;
+        for (std::uint32_t ranks = 2; ranks <= std::min<std::uint64_t>(cluster.gpus(), 512);
+             ranks += ranks < cluster.gpus_per_node ? 1 : cluster.gpus_per_node) {
+          const double time =
+              collective_time(cluster, {kind, bytes, ranks, 1}, network_parameters()).time_s;
+          ASSERT_GT(time, last) << name << ' ' << name_of(kind) << ' ' << bytes << ' ' << ranks;
+          last = time;
+        }
+      }
+    }
   }
 }
 
@@ -184,6 +273,17 @@ TEST(Cluster, RefusesWhatCannotBe) {
         "'pcie' does not connect nodes");
   fails(head + R"("nodes": 1, "inside": {"kind": "nvlink", "bus_gbs": 0, "source": "s"}})",
         "bus_gbs: found 0");
+  const auto inside_with = [&](const std::string& more) {
+    return head + R"("nodes": 1, "inside": {"kind": "pcie", "bus_gbs": 1, "source": "s", )" + more +
+           "}}";
+  };
+  fails(inside_with(R"("library": "older")"), "inside.library: 'older' is known of nvlink only");
+  fails(inside_with(R"("library": "old")"), "found 'old'; expected newer or older");
+  fails(inside_with(R"("latency_scale": 0)"), "latency_scale: found 0");
+  fails(head + R"("nodes": 1, "latency_scale": 2, )" + inside + "}",
+        "latency_scale: belongs to 'inside' and 'between'");
+  fails(head + R"("nodes": 1, "inside": {"kind": "nvlink_older", "bus_gbs": 1, "source": "s"}})",
+        "'nvlink_older' is not known");
   expect_error<UsageError>([] { return load_cluster("dgx-a10"); },
                            "there is no cluster 'dgx-a10'; did you mean 'dgx-a100'?");
 }

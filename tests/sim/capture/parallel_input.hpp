@@ -28,10 +28,9 @@ inline ParallelStepInput parallel_input(double bus_gbs) {
                                    .title = "made up",
                                    .gpus_per_node = 64,
                                    .nodes = 1,
-                                   .inside = {LinkKind::nvlink, bus_gbs, "made up"},
+                                   .inside = {LinkKind::nvlink, bus_gbs, "made up", 1e-9},
                                    .between = {},
-                                   .in_switch_gbs = {},
-                                   .latency_scale = 1e-9};
+                                   .in_switch_gbs = {}};
   return input;
 }
 

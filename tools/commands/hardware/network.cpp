@@ -2,6 +2,7 @@
 // measured ones.
 
 #include <array>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -32,8 +33,10 @@ OutputTable clusters_table() {
                      {"nodes", "nodes"},
                      {"inside"},
                      {"inside_gbs", "GB/s", 1},
+                     {"inside_latency", "latency", 2},
                      {"between"},
                      {"between_gbs", "GB/s a GPU", 2},
+                     {"between_latency", "latency", 2},
                      {"in_switch_gbs", "in switch GB/s", 0}});
   for (const std::string& name : shipped_clusters()) {
     const ClusterSpec cluster = load_cluster(name);
@@ -41,8 +44,10 @@ OutputTable clusters_table() {
     table.add_row({name, cluster.title, static_cast<std::int64_t>(cluster.gpus_per_node),
                    static_cast<std::int64_t>(cluster.nodes),
                    std::string(name_of(cluster.inside.kind)), cluster.inside.bus_gbs,
+                   cluster.inside.latency_scale,
                    cluster.between ? Cell(std::string(name_of(cluster.between->kind))) : none,
                    cluster.between ? Cell(cluster.between->bus_gbs) : none,
+                   cluster.between ? Cell(cluster.between->latency_scale) : none,
                    cluster.in_switch_gbs ? Cell(*cluster.in_switch_gbs) : none});
   }
   return table;
@@ -83,7 +88,6 @@ OutputTable times_table(const TimeOptions& o) {
                      {.key = "time_us", .for_programs = true},
                      {.key = "time", .for_people = true},
                      {"algorithm"},
-                     {"protocol"},
                      {"algorithm_gbs", "algorithm GB/s", 2},
                      {"bus_gbs", "bus GB/s", 2}});
   for (const double bytes : o.bytes) {
@@ -92,8 +96,7 @@ OutputTable times_table(const TimeOptions& o) {
     const double algorithm_gbs = bytes / time.time_s * 1e-9;
     const Collective message = collective_of(o, bytes);
     table.add_row({bytes, time.time_s * 1e6, time_text(time.time_s),
-                   std::string(name_of(time.algorithm)),
-                   std::string(time.low_latency ? "low latency" : "simple"), algorithm_gbs,
+                   std::string(name_of(time.algorithm)), algorithm_gbs,
                    algorithm_gbs * bus_factor(message.kind, message.group_size)});
   }
   return table;
@@ -122,10 +125,15 @@ Action setup_time(CommandLine& app) {
 }
 
 struct ErrorOptions {
-  std::string file;
+  std::vector<std::string> files;
   bool shipped = false, latency = false;
   OutputFormat format = OutputFormat::table;
 };
+
+std::vector<CollectiveSeries> series_of(const std::vector<std::string>& files) {
+  const std::vector<std::filesystem::path> paths(files.begin(), files.end());
+  return read_collective_series(paths);
+}
 
 OutputTable errors_table(const std::vector<NetworkErrors>& errors) {
   OutputTable table({{"group"},
@@ -133,26 +141,25 @@ OutputTable errors_table(const std::vector<NetworkErrors>& errors) {
                      {"mean_pct", "mean %", 1},
                      {"median_pct", "median %", 1},
                      {"p90_pct", "90 % below", 1},
-                     {"points_above_1mib", "> 1 MiB"},
-                     {"mean_above_1mib_pct", "mean %", 1},
-                     {"median_above_1mib_pct", "median %", 1},
-                     {"p90_above_1mib_pct", "90 % below", 1}});
+                     {"mean_to_64kib_pct", "to 64 KiB", 1},
+                     {"mean_to_1mib_pct", "to 1 MiB", 1},
+                     {"mean_to_16mib_pct", "to 16 MiB", 1},
+                     {"mean_above_pct", "above", 1}});
   for (const NetworkErrors& group : errors) {
-    const auto points = [](const ErrorQuantiles& q) { return static_cast<std::int64_t>(q.count); };
-    const auto large = [&](double value) {
-      return group.large.count > 0 ? Cell(value) : Cell(std::monostate{});
-    };
-    table.add_row({group.group, points(group.all), group.all.mean, group.all.p50, group.all.p90,
-                   points(group.large), large(group.large.mean), large(group.large.p50),
-                   large(group.large.p90)});
+    std::vector<Cell> row{group.group, static_cast<std::int64_t>(group.all.count), group.all.mean,
+                          group.all.p50, group.all.p90};
+    for (const ErrorQuantiles& of_class : group.by_size)
+      row.push_back(of_class.count > 0 ? Cell(of_class.mean) : Cell(std::monostate{}));
+    table.add_row(std::move(row));
   }
   return table;
 }
 
 Action setup_errors(CommandLine& app) {
   auto o = std::make_shared<ErrorOptions>();
-  app.add_option("FILE", o->file,
-                 "CSV with columns system, gpu, gpus, nodes, link, collective, bytes, time_us")
+  app.add_option("FILE", o->files,
+                 "CSV with columns system, gpu, gpus, nodes, link, collective, bytes, time_us, and "
+                 "maybe library (newer, older)")
       ->required()
       ->reads_file();
   app.add_flag("--shipped", o->shipped,
@@ -162,12 +169,13 @@ Action setup_errors(CommandLine& app) {
   add_format_options(app, o->format);
   app.footer(
       "\nErrors are |model / measured - 1|. Of each collective on each group of GPUs the model is "
-      "told the highest bus\nbandwidth measured. What a message travels on is read from the words "
-      "in 'gpu' and 'link': docs/network.md.\n"
+      "told the bus\nbandwidth of its longest messages. What a message travels on is read from the "
+      "words in 'gpu' and 'link': docs/network.md.\n"
       "Example:\n  rubato network errors models/data/measured/nccl_tests/collectives.csv");
   return [o](const RunContext&) {
-    const std::vector<CollectiveSeries> series = read_collective_series(o->file);
-    const KnownOfSystem known = o->latency ? KnownOfSystem::peak_and_latency : KnownOfSystem::peak;
+    const std::vector<CollectiveSeries> series = series_of(o->files);
+    const KnownOfSystem known =
+        o->latency ? KnownOfSystem::bandwidth_and_latency : KnownOfSystem::bandwidth;
     const std::vector<NetworkPoint> points =
         o->shipped ? predict_series(network_parameters(), series, known)
                    : predict_left_out(series, known);
@@ -178,15 +186,17 @@ Action setup_errors(CommandLine& app) {
 
 Action setup_fit(CommandLine& app) {
   struct Options {
-    std::string file, out = "-";
+    std::vector<std::string> files;
+    std::string out = "-";
   };
   auto o = std::make_shared<Options>();
-  app.add_option("FILE", o->file, "CSV as for 'errors'")->required()->reads_file();
+  app.add_option("FILE", o->files, "CSV as for 'errors'")->required()->reads_file();
   app.add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
   return [o](const RunContext&) {
-    const std::vector<CollectiveSeries> series = read_collective_series(o->file);
+    const std::vector<CollectiveSeries> series = series_of(o->files);
     NetworkParameters parameters = fit_network(series);
-    parameters.source = fmt::format("fitted by rubato network fit to {}", o->file);
+    parameters.source =
+        fmt::format("fitted by rubato network fit to {}", fmt::join(o->files, ", "));
     write_output(o->out, to_json(parameters));
     return ExitStatus::done;
   };
@@ -235,7 +245,12 @@ std::string fit_notes(const CaptureOptions& o, const ClusterSpec& frame, const C
   std::string text = fitted_text("Inside nodes", " GB/s", fit.inside_gbs, frame.inside.bus_gbs);
   if (frame.between)
     text += fitted_text("Between nodes", " GB/s a GPU", fit.between_gbs, frame.between->bus_gbs);
-  text += fitted_text("Latencies", " x the model's", fit.latency_scale, frame.latency_scale);
+  text += fitted_text("Latencies inside nodes", " x the model's", fit.inside_latency,
+                      frame.inside.latency_scale);
+  if (frame.between) {
+    text += fitted_text("Latencies between nodes", " x the model's", fit.between_latency,
+                        frame.between->latency_scale);
+  }
   return text +
          (o.files.size() > 1
               ? "Times are medians from the last rank's arrival to the first end.\n"

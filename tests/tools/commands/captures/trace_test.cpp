@@ -69,7 +69,7 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect("network capture s-stage0.json", 2, "--cluster is required");
   expect("network capture s-stage0.json --cluster hgx-h100 -o mine.json", 0,
          "Inside nodes: 227 GB/s (frame 365)");
-  expect("network time mine.json --ranks 2 --bytes 1e6", 0, "simple");
+  expect("network time mine.json --ranks 2 --bytes 1e6", 0, "ring");
   expect("trace scale gpt3-small --layers 2 --tp 1,8 --no-plans", 0,
          "Left out as impossible: 1, the\n  first because tp 8 does not divide heads 12");
   expect("trace scale gpt3-small --layers 2 --tp 8 --no-plans", 2, "tp 8 does not divide heads 12");
