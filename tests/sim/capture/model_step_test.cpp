@@ -276,7 +276,7 @@ TEST(ModelStep, SumsTiedTablesOfTheEnds) {
       EXPECT_GE(update_ns, summed_ns);
     }
     const double parameters = kernels == KernelStyle::llm_c
-                                  ? parameters_per_rank(input.shape)
+                                  ? 2.0 * parameters_per_rank(input.shape)
                                   : count_parameters(input.shape.model).total;
     EXPECT_NEAR(reduced, parameters / 2.0 + table, 1.0);
     expect_read_as_made(step);
