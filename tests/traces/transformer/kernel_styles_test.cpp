@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/traces/transformer/steps.hpp"
+#include "traces/parallel/rank_work.hpp"
 #include "traces/transformer/parameters.hpp"
 #include "traces/transformer/training_step.hpp"
 
@@ -44,6 +45,25 @@ TEST(TrainingStep, AttentionKernelsSayTheirShape) {
       EXPECT_EQ(seen, 3U) << name;
     }
   }
+}
+
+// A ring's blocks together are the pairs that the queries of a rank need, and each kernel does the
+// FLOPs of its shape.
+TEST(AttentionRing, ShapesOfItsBlocksAreThePairsOfARank) {
+  TrainingStep step = step_of("llama3-8b", 2, 8192);
+  step.context_parallel = 4;
+  const RankWork work = rank_work(step, false);
+  std::size_t seen = 0;
+  for (std::size_t k = 0; k < work.ring.of_other_block.size(); ++k) {
+    const Kernel &own = work.kernels[k], &other = work.kernel(work.ring.of_other_block[k]);
+    if (!own.attention) continue;
+    ++seen;
+    EXPECT_EQ(attended_pairs(*own.attention) + 3.0 * attended_pairs(*other.attention),
+              needed_pairs(step) / 2.0);
+    EXPECT_NEAR(*other.flops / attended_pairs(*other.attention),
+                *own.flops / attended_pairs(*own.attention), 1e-9 * *own.flops);
+  }
+  EXPECT_EQ(seen, 2U);
 }
 
 // What products compute in is the only difference between fp32 on CUDA cores and tf32.
