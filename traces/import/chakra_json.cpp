@@ -1,7 +1,9 @@
 #include <cctype>
 #include <initializer_list>
 #include <limits>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <simdjson.h>
@@ -43,6 +45,15 @@ void read_shapes(ondemand::value value, std::vector<std::vector<std::uint64_t>>&
 }
 
 // "Tensor(float)", "GenericList[Tensor(c10::Half),...]"
+// A value as the profiler writes it: "True" for true, without the blanks behind a token.
+std::string as_pytorch(std::string_view json) {
+  std::string text(json.substr(0, json.find_last_not_of(" \t\r\n") + 1));
+  for (const auto& [from, to] : {std::pair<std::string_view, char>{"true", 'T'}, {"false", 'F'}})
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1))
+      text[at] = to;
+  return text;
+}
+
 Dtype tensor_dtype(std::string_view type) {
   const std::size_t open = type.find("Tensor(");
   if (open == std::string_view::npos) return Dtype::unknown;
@@ -138,9 +149,9 @@ class NodeFields {
       if (!is_there(value.get(item))) return;
       ondemand::array inner;
       if (is_there(item.get_array().get(inner))) {
-        node.values.emplace_back(inner.raw_json().value());
+        node.values.push_back(as_pytorch(inner.raw_json().value()));
       } else {
-        node.values.emplace_back(item.raw_json_token());
+        node.values.push_back(as_pytorch(item.raw_json_token()));
       }
     }
   }

@@ -269,6 +269,33 @@ TEST(RealCaptures, OperatorsOfAnExecutionTraceAreThoseOfItsKernels) {
     EXPECT_EQ(launches("h100/et.json.gz", kind), launches("h100/et_kineto.json.gz", kind));
 }
 
+// Qwen's and GPT's attention is causal; the execution trace writes "true" where the profiler writes
+// "True". FLOPs by hand: 4 or 10 for each pair, element and head.
+TEST(RealCaptures, KernelsOfAttentionHaveTheirShapes) {
+  struct Known {
+    const char* file;
+    AttentionShape shape;
+    std::size_t kernels;
+  };
+  const AttentionShape gpt{4, 1024, 1024, 16, 16, 64, true};
+  for (const Known& known :
+       {Known{"traces/kineto_h100_qwen_fwd.json.gz", {16, 559, 559, 16, 16, 64, true}, 1},
+        Known{"h100/eager_item.json.gz", gpt, 2}, Known{"h100/et.json.gz", gpt, 2}}) {
+    std::size_t kernels = 0;
+    for (const Kernel& kernel : import_capture(captured(known.file)).kernels) {
+      if (!kernel.attention || kernel.work_source == WorkSource::guessed) continue;
+      ++kernels;
+      const AttentionShape& a = *kernel.attention;
+      EXPECT_EQ(a, known.shape) << known.file;
+      const double tokens = static_cast<double>(a.q_tokens);
+      const double pairs = tokens * (tokens + 1.0) / 2.0 * static_cast<double>(a.batch * a.heads);
+      EXPECT_EQ(kernel.flops, (kernel.pass == Pass::backward ? 10.0 : 4.0) * pairs * 64.0)
+          << known.file;
+    }
+    EXPECT_EQ(kernels, known.kernels) << known.file;
+  }
+}
+
 TEST(RealCaptures, StepsPassesAndProducts) {
   const Capture resnet = import_capture(captured("traces/kineto_a100_ddp2_resnet.json.gz"));
   const CaptureStats stats = capture_stats(resnet);
