@@ -46,15 +46,14 @@ class NetworkFit {
   explicit NetworkFit(std::span<const CollectiveSeries> series) {
     std::map<std::string, std::size_t> series_of_system;
     for (const CollectiveSeries& one : series) ++series_of_system[one.system];
-    const Values constants = constants_of(prior_network_parameters());
-    constants_ = constants.size();
+    prior_ = constants_of(prior_network_parameters());
     std::map<std::string, Eigen::Index> factors;
     for (const auto& [system, count] : series_of_system) {
-      const auto next = static_cast<Eigen::Index>(factors.size());
-      if (system != reference_system) factors[system] = constants_ + next;
+      if (system == reference_system) continue;
+      factors[system] = prior_.size();
+      prior_.conservativeResize(prior_.size() + 1);
+      prior_[prior_.size() - 1] = 0.0;
     }
-    prior_ = Values::Zero(constants_ + static_cast<Eigen::Index>(factors.size()));
-    prior_.head(constants_) = constants;
     for (const CollectiveSeries& one : series) {
       const auto others = static_cast<double>(series_of_system.at(one.system) * one.points.size());
       const auto factor = factors.find(one.system);
@@ -122,26 +121,16 @@ class NetworkFit {
 
   [[nodiscard]] Eigen::MatrixXd jacobian_at(const Values& values, const Values& residuals) const {
     constexpr double step = 1e-5;
-    const auto points = static_cast<Eigen::Index>(points_.size());
-    Eigen::MatrixXd jacobian = Eigen::MatrixXd::Zero(residuals.size(), values.size());
-    for (Eigen::Index i = 0; i < constants_; ++i) {
+    Eigen::MatrixXd jacobian(residuals.size(), values.size());
+    for (Eigen::Index i = 0; i < values.size(); ++i) {
       Values moved = values;
       moved[i] += step;
       jacobian.col(i) = (residuals_at(moved) - residuals) / step;
     }
-    // A point has one system's factor: one move tells all.
-    Values moved = values;
-    moved.tail(values.size() - constants_).array() += step;
-    const Values slopes = (residuals_at(moved) - residuals) / step;
-    for (Eigen::Index i = 0; i < points; ++i)
-      if (const auto factor = points_[static_cast<std::size_t>(i)].latency)
-        jacobian(i, *factor) = slopes[i];
-    for (Eigen::Index i = constants_; i < values.size(); ++i) jacobian(points + i, i) = 1.0;
     return jacobian;
   }
 
   std::vector<FitPoint> points_;
-  Eigen::Index constants_ = 0;
   Values prior_;
 };
 

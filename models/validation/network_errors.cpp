@@ -17,19 +17,14 @@ namespace {
 
 // The factor on latencies with which the model meets the shortest message; 1 if it is above 64 KiB.
 double latency_scale_of(const NetworkParameters& parameters, const CollectiveSeries& series) {
-  constexpr double widest = 100.0;
-  constexpr int halvings = 30;
+  constexpr double least = 0.01;
   const CollectivePoint& shortest = series.points.front();
   if (shortest.message_bytes > message_classes.front()) return 1.0;
   const double bus_gbs = series.endless_gbs(parameters, 1.0);
-  double low = 1.0 / widest, high = widest;
-  for (int i = 0; i < halvings; ++i) {
-    const double middle = std::sqrt(low * high);
-    const bool slower =
-        series.time(parameters, shortest.message_bytes, bus_gbs, middle).time_s > shortest.time_s;
-    (slower ? high : low) = middle;
-  }
-  return high;
+  const auto time_s = [&](double scale) {
+    return series.time(parameters, shortest.message_bytes, bus_gbs, scale).time_s;
+  };
+  return std::max((shortest.time_s - time_s(0.0)) / (time_s(1.0) - time_s(0.0)), least);
 }
 
 std::size_t class_of(double message_bytes) {

@@ -148,7 +148,7 @@ TEST(Guessed, ACollectiveTakesTheTimeOfItsLinksAndCopiesLongerAtLowClocks) {
                             .title = "four",
                             .gpus_per_node = 4,
                             .nodes = 1,
-                            .inside = {.kind = LinkKind::nvlink, .bus_gbs = 10.0, .source = "made"},
+                            .inside = {.kind = LinkKind::pcie, .bus_gbs = 10.0, .source = "made"},
                             .between = {},
                             .in_switch_gbs = {}};
   Kernel sum = launch_of(KernelClass::communication, "ncclDevKernel_AllReduce");

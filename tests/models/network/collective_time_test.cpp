@@ -253,6 +253,24 @@ TEST(Cluster, EveryShippedOneIsReadBackAsItWas) {
   }
 }
 
+// Constants of an older library hold where the file says so, and only there.
+TEST(Cluster, AnOlderLibraryIsNamedInTheFile) {
+  EXPECT_EQ(load_cluster("dgx-a100").inside.kind, LinkKind::nvlink);
+  const ClusterSpec polaris = load_cluster("polaris");
+  EXPECT_EQ(polaris.inside.kind, LinkKind::nvlink_older);
+  EXPECT_EQ(cluster_json(polaris)["inside"]["kind"], "nvlink");
+  EXPECT_EQ(cluster_json(polaris)["inside"]["library"], "older");
+}
+
+TEST(NetworkParameters, AreReadBackAsTheyWere) {
+  const NetworkParameters& shipped = network_parameters();
+  const std::string text = to_json(shipped);
+  EXPECT_EQ(parse_network_parameters(text, "n.json"), shipped);
+  std::string without = text;
+  without.replace(without.find("ramp_s"), 6, "rump_s");
+  expect_error<DataError>([&] { return parse_network_parameters(without, "n.json"); }, "ramp_s");
+}
+
 void fails(const std::string& text, std::string_view what) {
   expect_error<DataError>([&] { return read_cluster(JsonDocument::parse(text, "c.json").root()); },
                           what);

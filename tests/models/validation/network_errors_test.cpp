@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 #include <gtest/gtest.h>
 
@@ -49,11 +50,33 @@ TEST(NetworkFit, ShippedConstantsComeFromTheShippedTables) {
     EXPECT_NEAR(again[i] / shipped[i], 1.0, as_printed) << i;
 }
 
+// Mean error in % of sends of 2 to 16 MB between GPUs of a node.
+double error_of_sends(std::span<const NetworkPoint> points, std::string_view system) {
+  constexpr double least_bytes = 2e6, most_bytes = 16e6;
+  double sum = 0.0, count = 0.0;
+  for (const NetworkPoint& point : points) {
+    const CollectiveSeries& of = *point.series;
+    const double bytes = point.measured.message_bytes;
+    if (of.kind != CollectiveKind::send_recv || of.group.nodes > 1.0 || of.system != system ||
+        bytes < least_bytes || bytes > most_bytes)
+      continue;
+    sum += 100.0 * point.error();
+    count += 1.0;
+  }
+  EXPECT_GE(count, 10.0) << system;
+  return sum / count;
+}
+
 // docs/network.md, section 2: systems that were left out, their bandwidth known. The goals: H100
-// above 16 MiB 12 %; above 1 MiB a mean of 15 %.
+// above 16 MiB 12 %; above 1 MiB a mean of 15 %; sends of 2 to 16 MB 20 %, but for CoreWeave's.
 TEST(NetworkErrors, OfSystemsLeftOutStayWithinTheGoal) {
-  const auto errors =
-      network_errors(predict_left_out(measured_collectives(), KnownOfSystem::bandwidth));
+  const std::vector<NetworkPoint> points =
+      predict_left_out(measured_collectives(), KnownOfSystem::bandwidth);
+  const double dgx = error_of_sends(points, "a100-dgx-vidur"),
+               pairs = error_of_sends(points, "a100-pairs-vidur");
+  EXPECT_LT(0.5 * (dgx + pairs), 20.0) << dgx << ' ' << pairs;
+  EXPECT_LT(std::max(dgx, pairs), 21.0) << dgx << ' ' << pairs;
+  const auto errors = network_errors(points);
   const NetworkErrors& all = group(errors, "all");
   EXPECT_EQ(all.all.count, 4126U);
   EXPECT_LT(all.all.mean, 26.0);
@@ -70,29 +93,12 @@ TEST(NetworkErrors, OfSystemsLeftOutStayWithinTheGoal) {
   EXPECT_LT(newer.by_size[2].mean, 15.0);
 }
 
-// The goal of sends of 2 to 16 MB between GPUs of a node, left out: 20 %. CoreWeave's are as slow
-// as its other short messages: docs/network.md.
-TEST(NetworkErrors, OfSendsInsideANodeStayWithinTheGoal) {
-  constexpr double least_bytes = 2e6, most_bytes = 16e6;
-  double sum = 0.0, points = 0.0;
-  for (const NetworkPoint& point :
-       predict_left_out(measured_collectives(), KnownOfSystem::bandwidth)) {
-    const CollectiveSeries& of = *point.series;
-    if (of.kind != CollectiveKind::send_recv || of.group.nodes > 1.0) continue;
-    if (of.system != "a100-dgx-vidur" && of.system != "a100-pairs-vidur") continue;
-    if (point.measured.message_bytes < least_bytes || point.measured.message_bytes > most_bytes)
-      continue;
-    sum += point.error();
-    points += 1.0;
-  }
-  EXPECT_GE(points, 20.0);
-  EXPECT_LT(sum / points, 20.0);
-}
-
 // Knowing the time of the shortest message helps most with short ones.
 TEST(NetworkErrors, AKnownLatencyHelpsShortMessages) {
   const auto mean = [](KnownOfSystem known) {
-    return group(network_errors(predict_left_out(measured_collectives(), known)), "all")
+    return group(
+               network_errors(predict_series(network_parameters(), measured_collectives(), known)),
+               "all")
         .by_size[0]
         .mean;
   };
