@@ -54,7 +54,8 @@ SwitchModel switch_model(const GpuSpec& spec) {
   SwitchModel model{.core = cost(*known.core_s, known.core_stall_s, known.core_j),
                     .mem = {},
                     .dwell_s = known.dwell_s,
-                    .guess = known.guess};
+                    .guess = known.guess,
+                    .knows_memory = known.mem_s.has_value()};
   if (known.mem_s) model.mem = cost(*known.mem_s, known.mem_stall_s, known.mem_j);
   return model;
 }

@@ -29,6 +29,8 @@ struct SwitchModel {
   std::optional<SwitchCost> mem;
   double dwell_s = 0.0;    ///< how long a clock must be held, >= 0
   std::string guess = {};  ///< why `core` is a guess, in words; empty: it is none
+  /// False: of the core clock it was measured what a change takes, of the memory clock it was not.
+  bool knows_memory = true;
 
   /// The change from one setting to another. @pre from != to
   [[nodiscard]] SwitchCost change(const ClockPair& from, const ClockPair& to) const noexcept;

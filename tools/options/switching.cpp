@@ -85,6 +85,7 @@ SwitchModel switch_model(const SwitchOptions& o, const GpuSpec& spec) {
   if (o.mem_latency_us || o.mem_stall_us || o.mem_energy_j) {
     model.mem = cost(model.mem.value_or(SwitchCost{}), "--mem-", o.mem_latency_us, o.mem_stall_us,
                      o.mem_energy_j);
+    model.knows_memory = true;
   }
   if (checked("--switch-dwell-us", o.dwell_us, most_us)) model.dwell_s = *o.dwell_us / us_per_s;
   return model;

@@ -1,0 +1,146 @@
+#include "explorer/plan/applicable.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "explorer/plan/defaults.hpp"
+
+namespace rubato {
+namespace {
+
+using Step = std::vector<AppliedStretch>;
+
+constexpr MemStateId slow{0}, fast{1};
+
+AppliedStretch stretch(double time_s, double core_mhz, MemStateId mem = slow) {
+  return {.time_s = time_s, .clock = {.mem = mem, .core_mhz = core_mhz}};
+}
+
+SwitchModel taking(double core_s) { return {.core = {.lead_s = core_s}, .mem = {}}; }
+
+Verdict verdict_of(Step step, const SwitchModel& switching) {
+  return applicable(std::vector<AppliedTarget>{{"", std::move(step)}}, switching);
+}
+
+TEST(Applicable, OneClockIsHoweverShortTheStep) {
+  EXPECT_EQ(short_frac(Step{stretch(1e-6, 900)}, taking(1.0)), 0.0);
+  EXPECT_EQ(short_frac(Step{stretch(1e-6, 900), stretch(1e-6, 900)}, taking(1.0)), 0.0);
+  EXPECT_EQ(short_frac({}, taking(1.0)), 0.0);
+  EXPECT_TRUE(verdict_of({stretch(1e-6, 900)}, taking(1.0)).applicable);
+}
+
+TEST(Applicable, StretchesOfTwoLatenciesAreLongEnough) {
+  EXPECT_EQ(short_frac(Step{stretch(0.9, 900), stretch(0.1, 1200)}, taking(0.05)), 0.0);
+  EXPECT_DOUBLE_EQ(short_frac(Step{stretch(0.9, 900), stretch(0.1, 1200)}, taking(0.0501)), 0.1);
+}
+
+TEST(Applicable, FivePercentOfAStepMayBeShort) {
+  const auto with_short = [](double frac) {
+    return verdict_of({stretch(1.0 - frac, 900), stretch(frac, 1200)}, taking(0.1));
+  };
+  EXPECT_TRUE(with_short(0.0499).applicable);
+  const Verdict none = with_short(0.0501);
+  EXPECT_FALSE(none.applicable);
+  EXPECT_EQ(none.because,
+            "5 % of its time is in stretches shorter than 2 changes of clock (100 ms each)");
+}
+
+// The law of a step that repeats: it is no matter where one begins to count, nor how the time at
+// one clock is cut.
+TEST(Applicable, AStepHasNoBegin) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> time_s(0.01, 0.4);
+  std::uniform_int_distribution<int> clock(0, 2);
+  for (int i = 0; i < 200; ++i) {
+    Step step;
+    for (int k = 0; k < 8; ++k)
+      step.push_back(stretch(time_s(random), 900.0 + 300 * clock(random)));
+    const double frac = short_frac(step, taking(0.1));
+    std::ranges::rotate(step, step.begin() + 1 + i % 7);
+    EXPECT_NEAR(short_frac(step, taking(0.1)), frac, 1e-12);
+    AppliedStretch& cut = step[static_cast<std::size_t>(i % 8)];
+    cut.time_s /= 2.0;
+    step.insert(step.begin() + i % 8, step[static_cast<std::size_t>(i % 8)]);
+    EXPECT_NEAR(short_frac(step, taking(0.1)), frac, 1e-12);
+  }
+}
+
+// A change of the memory clock takes longer, and both clocks one after the other.
+TEST(Applicable, AStretchLastsForTheChangesAtItsEnds) {
+  SwitchModel switching = taking(0.01);
+  switching.mem = SwitchCost{.lead_s = 0.04};
+  const auto frac = [&](double between_s, MemStateId mem) {
+    return short_frac(
+        Step{stretch(0.5, 900), stretch(between_s, 1200, mem), stretch(0.5, 1500, mem)}, switching);
+  };
+  EXPECT_EQ(frac(0.02, slow), 0.0);
+  EXPECT_GT(frac(0.0999, fast), 0.0);
+  EXPECT_EQ(frac(0.1, fast), 0.0);
+}
+
+TEST(Applicable, MemoryClocksChangeOnlyWhereItIsKnownWhatThatTakes) {
+  const Step step{stretch(0.5, 900, slow), stretch(0.5, 900, fast)};
+  SwitchModel switching = taking(0.01);
+  EXPECT_TRUE(verdict_of(step, switching).applicable);
+  switching.knows_memory = false;
+  EXPECT_FALSE(verdict_of(step, switching).applicable);
+  EXPECT_TRUE(
+      verdict_of({stretch(0.5, 900, fast), stretch(0.5, 1200, fast)}, switching).applicable);
+}
+
+TEST(Applicable, APowerLimitHoldsForAWholeStep) {
+  Step step{stretch(0.5, 900), stretch(0.5, 900)};
+  for (AppliedStretch& one : step) one.power_limit_w = 300.0;
+  EXPECT_TRUE(verdict_of(step, {}).applicable);
+  step.back().power_limit_w = 250.0;
+  EXPECT_FALSE(verdict_of(step, {}).applicable);
+}
+
+TEST(Applicable, NamesTheFirstTargetThatCannotBeSet) {
+  const Step good{stretch(1.0, 900)}, bad{stretch(0.9, 900), stretch(0.1, 1200)};
+  const std::vector<AppliedTarget> targets{{"rank 0", good}, {"rank 1", bad}, {"rank 2", bad}};
+  EXPECT_EQ(applicable(targets, taking(0.1)).because,
+            "rank 1: 10 % of its time is in stretches shorter than 2 changes of clock (100 ms "
+            "each)");
+  EXPECT_TRUE(applicable(targets, taking(0.05)).applicable);
+}
+
+TEST(SwitchingDefaults, WhatIsTakenAsFreeTakesWhatTheSpecKnows) {
+  GpuSpec spec;
+  spec.switching.core_s = 0.03;
+  EXPECT_EQ(switching_in_earnest({}, spec).core.latency_s(), 0.03);
+  EXPECT_EQ(switching_in_earnest(taking(0.01), spec).core.latency_s(), 0.01);
+  EXPECT_FALSE(switching_in_earnest({}, spec).knows_memory);
+  spec.switching.mem_s = 0.1;
+  EXPECT_TRUE(switching_in_earnest({}, spec).knows_memory);
+  spec.switching = {};
+  EXPECT_TRUE(switching_in_earnest({}, spec).knows_memory) << "the guess is of any change";
+}
+
+// Whatever two changes are at its ends, a run that the search takes to be long enough is not short.
+TEST(SwitchingDefaults, NoRunOfASearchIsShort) {
+  for (const double stall_frac : {0.0, 0.3, 1.0}) {
+    for (const double mem_s : {0.0, 0.02, 0.5}) {
+      SwitchModel known = taking(0.03 * (1.0 - stall_frac));
+      known.core.stall_s = 0.03 * stall_frac;
+      if (mem_s > 0.0) known.mem = SwitchCost{.lead_s = mem_s};
+      const SwitchModel searched = applicable_switching(known);
+      for (const bool core : {false, true}) {
+        for (const bool mem : {false, true}) {
+          if (!core && !mem) continue;
+          const double run_s = searched.dwell_s + searched.change(core, mem).lead_s;
+          const MemStateId middle_mem = mem ? fast : slow;
+          const double last_mhz = core ? 1500.0 : 1200.0;
+          const Step step{stretch(9.0, 900), stretch(run_s, 1200, middle_mem),
+                          stretch(9.0, last_mhz, slow)};
+          EXPECT_EQ(short_frac(step, known), 0.0) << stall_frac << ' ' << mem_s;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rubato
