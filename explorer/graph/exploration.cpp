@@ -96,9 +96,11 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
                     std::back_inserter(marks));
   const bool said = std::ranges::find(marks, MarkKind::slack_missed, &Mark::kind) != marks.end();
   if (outcome.counted && !outcome.counted->in_time && !said) {
-    marks.push_back({MarkKind::slack_missed,
-                     "takes longer than the slack allows as played: one step's clocks for all "
-                     "steps, changes of clock counted"});
+    Mark& late = marks.emplace_back();
+    late.kind = MarkKind::slack_missed;
+    late.reason =
+        "takes longer than the slack allows as played: one step's clocks for all steps, changes of "
+        "clock counted";
   }
   return marks;
 }
