@@ -70,7 +70,7 @@ double short_frac(std::span<const AppliedStretch> step, const SwitchModel& switc
   return all_s > 0.0 ? short_s / all_s : 0.0;
 }
 
-Verdict applicable(std::span<const AppliedTarget> targets, const SwitchModel& switching) {
+PlanVerdict applicable(std::span<const AppliedTarget> targets, const SwitchModel& switching) {
   for (const AppliedTarget& target : targets) {
     if (std::string because = reason(target, switching); !because.empty())
       return {false, std::move(because)};

@@ -32,11 +32,11 @@ struct AppliedTarget {
   std::vector<AppliedStretch> step;  ///< in order of time
 };
 
-struct Verdict {
+struct PlanVerdict {
   bool applicable = true;
   std::string because = {};  ///< why not, in words; empty if it is
 
-  friend bool operator==(const Verdict&, const Verdict&) = default;
+  friend bool operator==(const PlanVerdict&, const PlanVerdict&) = default;
 };
 
 /// Shares of a step's time in stretches that are short, 0 to 1. A stretch that ends a step goes on
@@ -50,7 +50,7 @@ struct Verdict {
 ///   (SwitchModel::knows_memory).
 /// @param switching  what changes take in earnest, see switching_in_earnest(): also of a plan that
 ///                   took them to be free
-[[nodiscard]] Verdict applicable(std::span<const AppliedTarget> targets,
-                                 const SwitchModel& switching);
+[[nodiscard]] PlanVerdict applicable(std::span<const AppliedTarget> targets,
+                                     const SwitchModel& switching);
 
 }  // namespace rubato

@@ -20,7 +20,7 @@ AppliedStretch stretch(double time_s, double core_mhz, MemStateId mem = slow) {
 
 SwitchModel taking(double core_s) { return {.core = {.lead_s = core_s}, .mem = {}}; }
 
-Verdict verdict_of(Step step, const SwitchModel& switching) {
+PlanVerdict verdict_of(Step step, const SwitchModel& switching) {
   return applicable(std::vector<AppliedTarget>{{"", std::move(step)}}, switching);
 }
 
@@ -41,7 +41,7 @@ TEST(Applicable, FivePercentOfAStepMayBeShort) {
     return verdict_of({stretch(1.0 - frac, 900), stretch(frac, 1200)}, taking(0.1));
   };
   EXPECT_TRUE(with_short(0.0499).applicable);
-  const Verdict none = with_short(0.0501);
+  const PlanVerdict none = with_short(0.0501);
   EXPECT_FALSE(none.applicable);
   EXPECT_EQ(none.because,
             "5 % of its time is in stretches shorter than 2 changes of clock (100 ms each)");
