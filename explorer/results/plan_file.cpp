@@ -9,6 +9,7 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "common/version.hpp"
+#include "explorer/plan/defaults.hpp"
 #include "explorer/results/first_row.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_choice.hpp"
@@ -217,19 +218,30 @@ Json gpu_of(const std::string& name, const GpuSpec* spec, double power_limit_w) 
   return gpu;
 }
 
-Json switching_of(const GpuSpec* spec) {
-  if (spec == nullptr) return nullptr;
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  const SwitchLatency& s = spec->switching;
-  const auto source = spec->sources.find("switching");
-  return {{"core_s", or_null(s.core_s)},
-          {"mem_s", or_null(s.mem_s)},
-          {"core_stall_s", s.core_stall_s},
-          {"mem_stall_s", s.mem_stall_s},
-          {"dwell_s", s.dwell_s},
-          {"source", source == spec->sources.end() ? Json(nullptr) : Json(source->second)}};
+// What changes of clock take, as plans of the run were judged by it.
+Json switching_of(const SwitchModel& model, const GpuSpec* spec) {
+  const auto source = spec == nullptr ? std::map<std::string, std::string>::const_iterator{}
+                                      : spec->sources.find("switching");
+  const bool known = spec != nullptr && source != spec->sources.end();
+  return {{"core_s", model.core.latency_s()},
+          {"mem_s", model.mem ? Json(model.mem->latency_s()) : Json(nullptr)},
+          {"core_stall_s", model.core.stall_s},
+          {"mem_stall_s", model.mem ? model.mem->stall_s : 0.0},
+          {"dwell_s", model.dwell_s},
+          {"guess", model.guess.empty() ? Json(nullptr) : Json(model.guess)},
+          {"source", known ? Json(source->second) : Json(nullptr)}};
+}
+
+// What applicable() said of a plan when it was made; empty: GPUs can be set to it.
+std::string why_not_applicable(const ResultStore& store, StoredRun run, std::int64_t plan_id) {
+  const auto rows =
+      store
+          .query(run.captured
+                     ? "SELECT reason FROM graph_plan_marks WHERE graph_plan_id = ? AND kind = ?"
+                     : "SELECT reason FROM plan_marks WHERE plan_id = ? AND kind = ?",
+                 {plan_id, std::string(name_of(MarkKind::not_applicable))})
+          .rows;
+  return rows.empty() ? "" : text(rows.front()[0]);
 }
 
 std::optional<GpuSpec> shipped(const std::string& name) {
@@ -243,24 +255,28 @@ struct RunFacts {
   Json source;
   std::string gpu;
   double power_limit_w = 0.0;
+  SwitchModel switching = {};  ///< as asked for; free: the spec's
   std::optional<GpuSpec> spec;
   std::optional<Trace> trace;
 };
 
 RunFacts facts_of_trace(const ResultStore& store, std::int64_t id) {
-  const auto row =
-      first_row(store.query("SELECT r.command, r.trace_name, r.gpu, r.power_limit_w, t.text, "
-                            "s.text FROM runs r "
-                            "JOIN inputs t ON t.input_hash = r.trace_hash "
-                            "JOIN inputs s ON s.input_hash = r.spec_hash "
-                            "WHERE r.run_id = ?",
-                            {id}));
+  const auto row = first_row(
+      store.query("SELECT r.command, r.trace_name, r.gpu, r.power_limit_w, t.text, "
+                  "s.text, r.switch_stall_s, r.switch_lead_s, r.switch_dwell_s FROM runs r "
+                  "JOIN inputs t ON t.input_hash = r.trace_hash "
+                  "JOIN inputs s ON s.input_hash = r.spec_hash "
+                  "WHERE r.run_id = ?",
+                  {id}));
   return {.source = {{"kind", "trace"},
                      {"run_id", id},
                      {"name", text(row[1])},
                      {"command", text(row[0])}},
           .gpu = text(row[2]),
           .power_limit_w = real(row[3]),
+          .switching = {.core = {.stall_s = real(row[6]), .lead_s = real(row[7])},
+                        .mem = {},
+                        .dwell_s = real(row[8])},
           .spec = parse_gpu_spec(text(row[5]), text(row[2])),
           .trace = parse_trace_json(text(row[4]), text(row[1]))};
 }
@@ -276,6 +292,7 @@ RunFacts facts_of_graph(const ResultStore& store, std::int64_t id, std::optional
                             {"command", text(row[0])}},
                  .gpu = text(row[2]),
                  .power_limit_w = real(row[3]),
+                 .switching = {},
                  .spec = std::move(spec),
                  .trace = std::nullopt};
   if (!facts.spec) facts.spec = shipped(facts.gpu);
@@ -290,6 +307,12 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
       run.captured ? facts_of_graph(store, run.id, request.spec) : facts_of_trace(store, run.id);
   PlanChoice chosen = choose_plans(store, run, request.granularity, request.goal, request.plan_id);
   chosen.plans.front().require_in_time();
+  const auto cannot_be_set = [&](const PlanCandidate& one) {
+    return !why_not_applicable(store, run, one.id).empty();
+  };
+  chosen.plans.erase(std::remove_if(chosen.plans.begin() + 1, chosen.plans.end(), cannot_be_set),
+                     chosen.plans.end());
+  std::erase_if(chosen.slower, cannot_be_set);
   const StoredBaseline baseline = stored_baseline(store, run);
   for (auto* list : {&chosen.plans, &chosen.slower}) {
     for (PlanCandidate& one : *list) one.energy_change = change_of_boards(one, baseline);
@@ -299,12 +322,15 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
   const auto plans_of = [&](const std::vector<PlanCandidate>& list) {
     Json plans = Json::array();
     for (const PlanCandidate& one : list) {
+      const std::string because = why_not_applicable(store, run, one.id);
       plans.push_back(
           {{"plan_id", one.id},
            {"granularity", one.granularity},
            {"goal", one.goal},
            {"slack_frac", one.slack_frac},
            {"comm_sms", one.comm_sms ? Json(*one.comm_sms) : Json(nullptr)},
+           {"applicable", because.empty()},
+           {"because", because.empty() ? Json(nullptr) : Json(because)},
            {"expected", expected_of(one)},
            {"devices", run.captured ? graph_devices(store, one.id, clocks)
                                     : trace_segments(store, one.id, *facts.trace, clocks)}});
@@ -319,7 +345,9 @@ nlohmann::ordered_json plan_file(const ResultStore& store, const PlanFileRequest
           {"created_utc", now_utc()},
           {"source", std::move(facts.source)},
           {"gpu", gpu_of(facts.gpu, spec, facts.power_limit_w)},
-          {"switching", switching_of(spec)},
+          {"switching",
+           switching_of(switching_in_earnest(facts.switching, spec != nullptr ? *spec : GpuSpec{}),
+                        spec)},
           {"host_power_w", baseline.host_power_w},
           {"baseline", {{"time_s", baseline.time_s}, {"energy_j", baseline.energy_j}}},
           {"clocks", clocks.list()},

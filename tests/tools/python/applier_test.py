@@ -16,7 +16,6 @@ from parts import OnMachine, TWO_PASSES, document, plan, run_tests, until
 import rubato
 from rubato.hardware.backends import DryBackend
 from rubato.errors import Unreachable, UsageError
-from rubato.schedule import choose_plan
 from rubato.plan_file import load_plan
 
 SAFE = dict(guard=False)
@@ -238,32 +237,49 @@ class Shares(unittest.TestCase):
 class Granularity(unittest.TestCase):
     FINE = [(name, core, 0.002) for name in ("forward", "backward") for core in (900, 1305) * 10]
 
-    def file(self):
-        return load_plan(document([dict(segments=self.FINE, granularity="kernel"), dict(segments=TWO_PASSES),
+    def file(self, because=None):
+        return load_plan(document([dict(segments=self.FINE, granularity="kernel", because=because), dict(segments=[("forward", 900, 0.04), ("backward", 1305, 0.04)]),
                                    dict(segments=[("forward", 1110, 0.04), ("backward", 1110, 0.04)], granularity="iteration")]))
 
-    def test_the_coarsest_that_the_latency_allows_and_why(self):
-        for latency_s, granularity, reasons in ((0.0005, "kernel", 0), (0.005, "pass", 1), (0.5, "iteration", 2)):
-            chosen, said = choose_plan(self.file().plans, 0, latency_s)
-            self.assertEqual((chosen.granularity, len(said)), (granularity, reasons), said)
-        self.assertIn("100 % of its time is in stretches shorter than 2 changes of clock (5 ms each)", choose_plan(self.file().plans, 0, 0.005)[1][0])
+    def test_the_plan_of_the_file_is_played_whatever_the_latency(self):
+        for latency_s in (0.0005, 0.5):
+            with rubato.Applier(self.file(), backend="dry", latency_s=latency_s, guard=False) as applier:
+                self.assertEqual(applier.report().granularity, "kernel")
 
-    def test_measured_durations_replace_the_plans(self):
-        with rubato.Applier(self.file(), backend="dry", latency_s=0.015, guard=False) as applier:
-            self.assertEqual(applier.report().granularity, "pass")
+    def test_a_plan_that_cannot_be_applied_is_refused_with_the_planners_reason_and_none_takes_its_place(self):
+        with self.assertRaisesRegex(UsageError, "the plan per kernel cannot be set: 40 % of its time is short"):
+            rubato.Applier(self.file("40 % of its time is short"), backend="dry", guard=False, strict=True)
+        with self.assertLogs("rubato", "ERROR"):
+            applier = rubato.Applier(self.file("40 % of its time is short"), backend="dry", guard=False)
+        self.assertIsNone(applier.close().granularity)
+
+    def test_another_granularity_is_played_where_it_is_asked_for_and_in_the_file(self):
+        for granularity in ("pass", "iteration"):
+            with rubato.Applier(self.file("no"), backend="dry", granularity=granularity, guard=False) as applier:
+                self.assertEqual(applier.report().granularity, granularity)
+        with self.assertRaisesRegex(UsageError, "has no plan per launch; it has kernel, pass, iteration"):
+            rubato.Applier(self.file(), backend="dry", granularity="launch", guard=False, strict=True)
+
+    def stepped(self, pass_s, **options):
+        """What is logged and reported where passes take so long; in the plan they take 40 ms each."""
+        with rubato.Applier(self.file(), backend="dry", guard=False, **options) as applier:
             for _ in range(4):
                 for name in ("forward", "backward"):
                     applier.mark(name)
-                    time.sleep(0.005)  # a smaller model than the plan's: no time to change clocks
+                    time.sleep(pass_s)
                 applier.step()
-        self.assertEqual(applier.report().granularity, "iteration")
+        return applier.report()
 
-    def test_a_granularity_asked_for_is_played_or_refused(self):
-        file = self.file()
-        with rubato.Applier(file, backend="dry", latency_s=0.5, granularity="kernel", guard=False) as applier:
-            self.assertEqual(applier.report().granularity, "kernel")
-        with self.assertRaisesRegex(UsageError, "can be played per 'launch'"):
-            rubato.Applier(file, backend="dry", granularity="launch", guard=False, strict=True)
+    def test_much_shorter_passes_than_the_plans_are_another_run_and_end_the_plan(self):
+        with self.assertLogs("rubato", "ERROR"):
+            report = self.stepped(0.005, granularity="pass")
+        self.assertRegex(report.errors[0], r"the passes of a step take 1\d(\.\d)? ms, 80 ms in the plan: it is of another run")
+        self.assertEqual(report.granularity, "pass")  # and no other is played instead
+        self.assertLess(report.applied_time_frac, 0.8)
+
+    def test_the_same_passes_a_little_shorter_go_on_and_one_clock_holds_for_any_run(self):
+        self.assertEqual(self.stepped(0.03, granularity="pass").errors, [])
+        self.assertEqual(self.stepped(0.001, granularity="iteration").errors, [])
 
     def test_changes_inside_a_pass_come_at_their_share_of_it(self):
         halves = [("forward", 900, 0.03), ("forward", 1305, 0.03), ("backward", 1110, 0.06)]

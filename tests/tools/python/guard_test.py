@@ -119,7 +119,7 @@ def main():
             stack.enter_context(ZeusdProcess(os.environ["ZEUSD_SOCK_PATH"]))
         plan = os.path.join(folder, "plan.json")
         with open(plan, "w", encoding="utf-8") as file:
-            json.dump(document([dict(segments=[(name, core, 0.02) for name, core, _ in TWO_PASSES])]), file)
+            json.dump(document([dict(segments=TWO_PASSES)]), file)
         for name, way in WAYS.items():
             restored, slowest_s, replaced_s = kill(machine, plan, backend, way, tries)
             good &= restored == tries

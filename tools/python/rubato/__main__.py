@@ -28,7 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
     command.set_defaults(act=run_apply)
     command.add_argument("plan", help="of rubato export --plan")
     command.add_argument("--backend", default="auto", help="auto, nvml, zeusd or dry [auto]")
-    command.add_argument("--granularity", default="auto", help="[the finest that the GPU's latency allows]")
+    command.add_argument("--granularity", default="auto", help="a coarser plan that the file has too [the plan it was made for]")
     command.add_argument("--latency-ms", type=float, help="request to effect [the GPU spec's]")
     command.add_argument("--gpus", type=_numbers, help="NVML indices [LOCAL_RANK's]")
     command.add_argument("--strict", action="store_true", help="end where the plan cannot be applied, instead of training without it")

@@ -24,11 +24,10 @@ from rubato.hardware.hold import Hold
 from rubato.held_clocks import HeldClocks
 from rubato.hooks import NoEvent
 from rubato.plan_file import Clock, Plan, PlanFile, load_plan
-from rubato.schedule import Score, Timing, choose_plan, passes_of
+from rubato.schedule import Score, Timing, passes_of
 
-DEFAULT_LATENCY_S = 0.02  #: where neither caller nor plan knows one: a pessimistic data-centre GPU
 POLL_S = 2e-4  #: between looks at events of the GPU
-RELEARN_STEPS = 2  #: steps until measured durations replace the plan's in choosing the granularity
+LEARNED_STEPS = 2  #: steps until measured durations say whether this is the plan's run
 AWAY_S = 1.0  #: between tries to reach zeusd again
 
 _log = logging.getLogger("rubato")
@@ -41,7 +40,7 @@ class Applier:
     gpus         NVML indices; default: LOCAL_RANK's of CUDA_VISIBLE_DEVICES, else 0
     rank         whose part of the plan; default: RANK of the environment, else 0
     backend      'auto', 'nvml', 'zeusd', 'dry', or an object like those of rubato.hardware.backends
-    granularity  'auto': the finest that the latency allows, else the one named
+    granularity  'auto': the plan that the file was made for, else a coarser one that it has too
     latency_s    request to effect of the core clock; default: the plan's, which is its GPU spec's
     event        makes an event that has a query(): marks count when the GPU gets there, not the host. See rubato.hooks
     guard        processes that give clocks back after kill -9
@@ -151,24 +150,14 @@ class Applier:
         for gpu in self.gpus:
             check_gpu(opened, gpu, self.plan_file, any_gpu, shared_gpu)
         self._held = HeldClocks(opened, self.gpus, self._report.latency_s)
-        self._choose(self.plan_file.plans)
+        self._play(self.plan_file.asked(self._asked_granularity))
         self._hold = Hold(opened, self.gpus, guard, lost=lambda error: self._command(f"unguarded {error}"))
         atexit.register(self.close)
         self._apply_first()
         self._thread = threading.Thread(target=self._run, name="rubato-applier", daemon=True)
         self._thread.start()
 
-    def _choose(self, plans: Sequence[Plan], learned_s: Optional[dict[str, float]] = None) -> None:
-        plan, reasons = choose_plan(plans, self.rank, self._report.latency_s, self._asked_granularity, learned_s)
-        known = {reason.split(":")[0] for reason in self._report.fallback}
-        for reason in reasons:
-            if reason.split(":")[0] not in known:
-                _log.warning("rubato: not played per %s", reason)
-        self._report.fallback = reasons
-        if plan is None:
-            raise UsageError(f"no plan of {self.plan_file.path} can be played per '{self._asked_granularity}'",
-                             "export one of granularity iteration or pass: rubato export --plan RUN --granularity pass")
-        self._plan = plan
+    def _play(self, plan: Plan) -> None:
         self._passes = passes_of(plan.device(self.rank))
         self._score = Score(self._passes)
         self._memory = self._sets_memory()
@@ -284,7 +273,7 @@ class Applier:
         elif self._score is not None:
             slack_frac = float(command.split()[1]) + self.plan_file.chosen.slack_frac
             slower = [plan for plan in self.plan_file.slower if plan.slack_frac <= slack_frac + 1e-12]
-            self._choose((max(slower, key=lambda plan: plan.slack_frac), *self.plan_file.plans) if slower else self.plan_file.plans)
+            self._play(max(slower, key=lambda plan: plan.slack_frac) if slower else self.plan_file.asked(self._asked_granularity))
 
     def _border(self, name: str, at_s: float) -> None:
         if name.startswith("\0"):
@@ -297,22 +286,26 @@ class Applier:
             self._timing.step(at_s)
             self._occurrences.clear()
             self._report.steps += 1
-            if self._report.steps == RELEARN_STEPS and self._score is not None:
-                self._choose(self.plan_file.plans, self._timing.by_name())
+            another = self._score.another_run(self._timing) if self._report.steps == LEARNED_STEPS and self._score is not None else None
+            if another:
+                raise UsageError(f"{self.plan_file.path}: {another}", "plan it with 'rubato explore'")
             return
-        self._timing.mark(name, at_s)
         occurrence = self._occurrences.get(name, 0)
         self._occurrences[name] = occurrence + 1
+        planned = self._score.find(name, occurrence) if self._score is not None else None
+        self._timing.mark(name, at_s, planned.time_s if planned else None)
         self._due.clear()
         if self._score is None or not self._plays():
             return
-        planned = self._score.find(name, occurrence)
         if planned is None:
             self._report.unmatched_marks[name] = self._report.unmatched_marks.get(name, 0) + 1
         else:
-            self._report.late += self._ask(planned.changes[0].clock)
             self._planned = True
-        self._schedule(planned, at_s)
+        requests = self._score.requests(self._timing, at_s, self._report.latency_s)
+        asked_by_now = [clock for when_s, clock, _ in requests if when_s <= at_s]
+        if asked_by_now:
+            self._report.late += self._ask(asked_by_now[-1])
+        self._due = [one for one in requests if one[0] > at_s]
 
     _planned = False  #: the clocks of the pass that runs are the plan's
     _counted_s: Optional[float] = None  #: its time is in the report up to then; None where no pass runs, or in a pause
@@ -330,21 +323,6 @@ class Applier:
         """From this moment on the clocks are not the plan's, until the next mark."""
         self._account(at_s)
         self._planned = False
-
-    def _schedule(self, planned: Any, at_s: float) -> None:
-        """Requests for the changes inside this pass and for the begin of the next, a latency ahead of each."""
-        duration_s = self._timing.duration_s()
-        if duration_s is None:
-            return
-        latency_s = self._report.latency_s
-        for change in planned.changes[1:] if planned else ():
-            self._due.append((at_s + change.at_frac * duration_s - latency_s, change.clock, False))
-        following = self._timing.next_name()
-        wraps = self._timing.position + 1 >= len(self._timing.names)
-        upcoming = self._score and following and self._score.find(following, 0 if wraps else self._occurrences.get(following, 0))
-        if upcoming:
-            self._due.append((at_s + duration_s - latency_s, upcoming.changes[0].clock, True))
-        self._due.sort(key=lambda one: one[0])
 
     def _ask(self, clock: Clock) -> bool:
         """Requests what differs from the last request; True if anything did."""
@@ -374,7 +352,7 @@ def _number(text: str) -> Optional[float]:
 
 
 def _latency(plan: PlanFile, given_s: Optional[float]) -> float:
-    latency_s = given_s if given_s is not None else plan.core_latency_s if plan.core_latency_s is not None else DEFAULT_LATENCY_S
+    latency_s = given_s if given_s is not None else plan.core_latency_s
     if not 0 <= latency_s < 60:
         raise UsageError(f"latency_s is {latency_s}; expected seconds from 0 to 60")
     return latency_s

@@ -12,7 +12,6 @@ class ApplierReport:
 
     granularity: Optional[str] = None  #: that was played; None: nothing was
     plan_id: Optional[int] = None  #: of it in the result database
-    fallback: list[str] = field(default_factory=list)  #: why finer ones were not
     latency_s: float = 0.0  #: from request to effect, as requests count on it
     steps: int = 0
     requests: int = 0  #: calls that changed a clock
@@ -39,4 +38,4 @@ class ApplierReport:
             text += f"; {self.foreign_clocks} times somebody else had changed the clocks"
         if self.interruptions:
             text += f"; {self.interruptions} times zeusd could not be reached"
-        return text + "".join(f"\n  {reason}" for reason in self.fallback) + "".join(f"\n  error: {error}" for error in self.errors)
+        return text + "".join(f"\n  error: {error}" for error in self.errors)

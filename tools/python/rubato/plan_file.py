@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
-from rubato.errors import DataError, IoError
+from rubato.errors import DataError, IoError, UsageError
 
 SCHEMA = 1
 SEGMENT = "segment"  #: granularity of runs of launches
@@ -61,21 +61,19 @@ class Expected:
 
 @dataclass(frozen=True)
 class Plan:
-    """Clocks at one granularity."""
+    """Clocks at one granularity. `applicable`: whether GPUs can be set to them, as the planner judged; `because`: why not."""
 
     plan_id: int
     granularity: str
     slack_frac: float
     expected: Expected
+    applicable: bool
+    because: Optional[str]
     devices: tuple[DevicePlan, ...]
 
     def device(self, rank: int = 0) -> DevicePlan:
         """The device of a rank; without one the first: a plan of one GPU is every rank's."""
         return next((one for one in self.devices if one.rank == rank), self.devices[0])
-
-    def playable(self) -> bool:
-        """Whether the order of clocks is known on every device."""
-        return all(one.segments for one in self.devices)
 
 
 @dataclass(frozen=True)
@@ -91,11 +89,14 @@ class PlanKernel:
 
 @dataclass(frozen=True)
 class PlanFile:
-    """Plans of one question, the chosen one first, then coarser ones; `slower`: of the same granularity with more slack."""
+    """Plans of one question, the chosen one first, then coarser ones; `slower`: of the same granularity with more slack.
+
+    Only the chosen one may be one that cannot be applied.
+    """
 
     path: str
     gpu_title: Optional[str]
-    core_latency_s: Optional[float]  #: of the GPU's spec: request to effect
+    core_latency_s: float  #: request to effect, as the plans were judged by it
     mem_latency_s: Optional[float]
     plans: tuple[Plan, ...]
     slower: tuple[Plan, ...]
@@ -105,6 +106,17 @@ class PlanFile:
     @property
     def chosen(self) -> Plan:
         return self.plans[0]
+
+    def asked(self, granularity: str = "auto") -> Plan:
+        """The chosen plan, or that of a granularity. Raises UsageError where there is none, or it cannot be applied."""
+        found = next((plan for plan in self.plans if granularity in ("auto", plan.granularity)), None)
+        if found is None:
+            raise UsageError(f"{self.path}: has no plan per {granularity}; it has {', '.join(plan.granularity for plan in self.plans)}",
+                             f"rubato export --plan RUN --granularity {granularity} writes one")
+        if not found.applicable:
+            raise UsageError(f"{self.path}: the plan per {found.granularity} cannot be set: {found.because}",
+                             "export another one: rubato export --plan RUN --granularity segment, pass or iteration")
+        return found
 
     def fits_gpu(self, name: str) -> Optional[bool]:
         """Whether the plan is for a GPU with this driver's name; None where the file does not say its GPU."""
@@ -143,9 +155,8 @@ def _parsed(document: Any, path: str) -> PlanFile:
                         "use the package and the program of one version")
     try:
         clocks = [Clock(str(one["label"]), _mhz(one["core_mhz"]), _mhz(one["mem_mhz"])) for one in document["clocks"]]
-        switching = document.get("switching") or {}
         found = PlanFile(
-            path, document["gpu"].get("title"), switching.get("core_s"), switching.get("mem_s"),
+            path, document["gpu"].get("title"), float(document["switching"]["core_s"]), document["switching"].get("mem_s"),
             tuple(_plan(one, clocks) for one in document["plans"]),
             tuple(_plan(one, clocks) for one in document.get("slower", [])),
             tuple(_kernel(one) for one in document["kernels"]),
@@ -182,7 +193,7 @@ def _plan(one: Mapping[str, Any], clocks: Sequence[Clock]) -> Plan:
     if not devices:
         raise ValueError("a plan has no device")
     return Plan(int(one["plan_id"]), one["granularity"], float(one["slack_frac"]),
-                Expected(**{name: one["expected"][name] for name in names}), devices)
+                Expected(**{name: one["expected"][name] for name in names}), bool(one["applicable"]), one["because"], devices)
 
 
 @dataclass(frozen=True)

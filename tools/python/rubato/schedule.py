@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence
 
-from rubato.plan_file import Clock, DevicePlan, Plan
+from rubato.plan_file import Clock, DevicePlan
 
-TOO_SHORT_FRAC = 0.05  #: share of the time that may lie in segments shorter than a change takes
-SHORTEST_LATENCIES = 2.0  #: a segment shorter than this many latencies is too short
+ANOTHER_RUN_FRAC = 0.5  #: passes that take less of what the plan expects are those of another run
 LEARNING_RATE = 0.25  #: of the moving average of durations
+ALIKE = (ANOTHER_RUN_FRAC, 4.0)  #: within these times the plan's, a first duration says nothing against the plan's
 UNPLANNED = "unknown"  #: pass of launches that no range names
 
 
@@ -54,63 +54,25 @@ def passes_of(device: DevicePlan) -> tuple[PassPlan, ...]:
     return tuple(passes)
 
 
-def too_short_frac(passes: Sequence[PassPlan], latency_s: float, learned_s: Optional[dict[str, float]] = None) -> float:
-    """Share of a step's time in stretches of one clock that are shorter than SHORTEST_LATENCIES changes of clock.
-
-    `learned_s`: measured seconds of a pass by name, instead of what the plan expects.
-    """
-    stretches: list[list[Any]] = []  # clock, seconds
-    for one in passes:
-        pass_s = (learned_s or {}).get(one.name, one.time_s)
-        ends = [change.at_frac for change in one.changes[1:]] + [1.0]
-        for change, end in zip(one.changes, ends):
-            length_s = (end - change.at_frac) * pass_s
-            if stretches and stretches[-1][0] == change.clock:
-                stretches[-1][1] += length_s
-            else:
-                stretches.append([change.clock, length_s])
-    if len(stretches) > 1 and stretches[0][0] == stretches[-1][0]:  # steps follow each other
-        stretches[0][1] += stretches.pop()[1]
-    if len(stretches) <= 1:
-        return 0.0
-    total_s = sum(length_s for _, length_s in stretches)
-    return sum(length_s for _, length_s in stretches if length_s < SHORTEST_LATENCIES * latency_s) / total_s if total_s else 0.0
-
-
-def choose_plan(plans: Sequence[Plan], rank: int, latency_s: float, granularity: str = "auto",
-                learned_s: Optional[dict[str, float]] = None) -> tuple[Optional[Plan], list[str]]:
-    """The first plan that a device with this latency can follow, and why finer ones were passed over.
-
-    None where none can: of the granularity asked for, with a known order and segments that are long enough.
-    """
-    reasons = []
-    for plan in plans:
-        if granularity not in ("auto", plan.granularity):
-            continue
-        if not plan.playable():
-            reasons.append(f"{plan.granularity}: the plan file does not know the order of its launches")
-            continue
-        short = too_short_frac(passes_of(plan.device(rank)), latency_s, learned_s)
-        if granularity == "auto" and short > TOO_SHORT_FRAC:
-            reasons.append(f"{plan.granularity}: {100 * short:.0f} % of its time is in stretches shorter than "
-                           f"{SHORTEST_LATENCIES:.0f} changes of clock ({1e3 * latency_s:.3g} ms each)")
-            continue
-        return plan, reasons
-    return None, reasons
-
-
 @dataclass
 class Timing:
-    """Learned durations of the passes of a step, by position."""
+    """Learned durations of the passes of a step, by position.
+
+    The first step is played without the changes inside its passes: its durations are not those under the plan's clocks. So learning
+    begins with the plan's, unless the first are far off. From elsewhere it may settle on others: clocks that change too late make
+    a pass longer, and in a longer pass they change later.
+    """
 
     durations_s: list[float] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     position: int = -1
     begun_s: float = 0.0
+    planned_s: Optional[float] = None  #: of the pass that runs
 
-    def mark(self, name: str, at_s: float) -> None:
-        """A pass begins: the one before it has lasted until now."""
+    def mark(self, name: str, at_s: float, planned_s: Optional[float] = None) -> None:
+        """A pass begins: the one before it has lasted until now. `planned_s`: how long the new one takes in the plan."""
         self._close(at_s)
+        self.planned_s = planned_s
         self.position += 1
         self.begun_s = at_s
         if self.position < len(self.names) and self.names[self.position] != name:  # another kind of step: learn it anew
@@ -133,24 +95,12 @@ class Timing:
             known_s = self.durations_s[self.position]
             self.durations_s[self.position] = known_s + LEARNING_RATE * (lasted_s - known_s)
         else:
-            self.durations_s.append(lasted_s)
+            alike = self.planned_s is not None and ALIKE[0] * self.planned_s <= lasted_s <= ALIKE[1] * self.planned_s
+            self.durations_s.append(self.planned_s if alike else lasted_s)
 
     def duration_s(self) -> Optional[float]:
         """Expected duration of the pass that runs, s; None in the first step."""
         return self.durations_s[self.position] if 0 <= self.position < len(self.durations_s) else None
-
-    def next_name(self) -> Optional[str]:
-        """The pass expected after the one that runs; after the last one the first of the next step."""
-        if not self.names or self.duration_s() is None:
-            return None
-        return self.names[(self.position + 1) % len(self.names)]
-
-    def by_name(self) -> dict[str, float]:
-        """Mean learned seconds of a pass by name."""
-        found: dict[str, list[float]] = {}
-        for name, duration_s in zip(self.names, self.durations_s):
-            found.setdefault(name, []).append(duration_s)
-        return {name: sum(values) / len(values) for name, values in found.items()}
 
 
 class Score:
@@ -171,3 +121,41 @@ class Score:
         if self._uniform is not None:  # one clock for all holds whatever a pass is called
             return PassPlan(name, 0.0, (Change(0.0, self._uniform),))
         return None
+
+    def requests(self, timing: Timing, at_s: float, latency_s: float) -> list[tuple[float, Clock, bool]]:
+        """When to ask for which clock, a latency ahead of its effect, and whether that is for a later pass than the one that begins now.
+
+        Of this pass and of those after it whose requests come before it ends, in order. In the first step only the clock of its begin.
+        """
+        found: list[tuple[float, Clock, bool]] = []
+        begin_s, position, last_s = at_s, timing.position, at_s + (timing.duration_s() or 0.0)
+        for later in range(len(timing.names)):
+            name = timing.names[position]
+            planned = self.find(name, timing.names[:position].count(name))
+            duration_s = timing.durations_s[position] if position < len(timing.durations_s) else None
+            for change in planned.changes[:1 if duration_s is None else None] if planned else ():
+                found.append((begin_s + change.at_frac * (duration_s or 0.0) - latency_s, change.clock, later > 0))
+            if duration_s is None or begin_s + duration_s - latency_s > last_s:
+                break
+            begin_s += duration_s
+            position = (position + 1) % len(timing.names)
+        return [one for one in found if one[0] <= last_s]
+
+    def another_run(self, timing: Timing) -> Optional[str]:
+        """Why the passes that were measured are not those of the plan; None where they may be, or one clock holds for all.
+
+        The plan was judged by how long its stretches last (plans[].applicable): in much shorter passes they are too short.
+        """
+        if self._uniform is not None:
+            return None
+        seen: dict[str, int] = {}
+        planned_s = measured_s = 0.0
+        for name, duration_s in zip(timing.names, timing.durations_s):
+            planned = self.find(name, seen.get(name, 0))
+            seen[name] = seen.get(name, 0) + 1
+            if planned is not None:
+                planned_s += planned.time_s
+                measured_s += duration_s
+        if measured_s >= ANOTHER_RUN_FRAC * planned_s:
+            return None
+        return f"the passes of a step take {1e3 * measured_s:.3g} ms, {1e3 * planned_s:.3g} ms in the plan: it is of another run"
