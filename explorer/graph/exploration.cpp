@@ -79,6 +79,8 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
   const GraphPlanner& planner = found.planner_of(outcome);
   const GraphRun& baseline = planner.baseline();
   std::vector<Mark> marks = marks_of_clocks(model, planner.grid(), result.plan, result.run);
+  if (!outcome.verdict.applicable)
+    marks.push_back({MarkKind::not_applicable, outcome.verdict.because});
   const Totals planned = totals_of(result.run);
   std::optional<Totals> counted;
   const bool ignores = outcome.counted && result.question.grain != GraphGrain::automatic &&

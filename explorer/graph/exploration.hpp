@@ -13,6 +13,7 @@
 #include "explorer/graph/plan_segments.hpp"
 #include "explorer/graph/planner.hpp"
 #include "explorer/marks.hpp"
+#include "explorer/plan/applicable.hpp"
 #include "sim/graph/comm_sms.hpp"
 #include "sim/graph/disturbance.hpp"
 #include "traces/graph/capture_graph.hpp"
@@ -57,6 +58,7 @@ struct GraphPlanOutcome {
   GraphPlanInterval interval;             ///< 90 % interval of `change`
   std::vector<PlanSegment> segments;      ///< as planned
   std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
+  PlanVerdict verdict;                    ///< of what is played; its reason is a mark too
   std::optional<double> comm_sms = {};    ///< of collectives beside compute; nothing: as captured
   /// Of a plan of least cost. Its slack is then the time that came of it, its gap is that of the
   /// cost, and its energy has no bound.

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/algorithms/sort_by.hpp"
+#include "explorer/plan/defaults.hpp"
 
 namespace rubato {
 
@@ -68,7 +69,7 @@ std::vector<double> GpuSequence::priced_changes(const PriceAt& price_at) const {
 
 SwitchingProblem GpuSequence::problem(const SequencePrices& prices,
                                       const SwitchModel& switching) const {
-  SwitchModel model = switching;
+  SwitchModel model = with_known_changes(switching);
   model.core.energy_j += prices.change_j;
   return {.trace = *trace_,
           .per_launch = *lengths_,

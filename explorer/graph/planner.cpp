@@ -12,6 +12,7 @@
 #include "explorer/graph/contention/planner_prices.hpp"
 #include "explorer/graph/sequence_bound.hpp"
 #include "explorer/graph/sequence_search.hpp"
+#include "explorer/plan/defaults.hpp"
 
 namespace rubato {
 
@@ -322,15 +323,20 @@ GraphPlanResult GraphPlanner::begun(const GraphQuestion& question) const {
   result.question = question;
   result.deadline_s = deadline_s(question);
   if (question.grain != GraphGrain::automatic) return result;
-  result.switching = *switching_;
+  result.switching = with_long_stretches(*switching_);
   result.switching.dwell_s = std::max(result.switching.dwell_s, question.dwell_s);
   return result;
 }
 
 GraphPlanResult GraphPlanner::plan_more(const GraphQuestion& question, const GraphPlanResult& asked,
+                                        std::span<const GraphPlanResult* const> known,
                                         const RunContext& context) {
   GraphPlanResult result = begun(question);
-  keep_known_plans(result, within_);
+  if (question.grain == GraphGrain::automatic) {
+    for (const GraphPlanResult* one : known) {
+      if (one->found() && one->deadline_s <= result.deadline_s) keep_if_better(result, one->plan);
+    }
+  }
   try_uniform(result);
   if (question.grain == GraphGrain::automatic && !context.stop_requested())
     answer_automatic(result, asked.deadline_s, context);

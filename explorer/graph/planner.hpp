@@ -95,8 +95,7 @@ class GraphPlanner {
     return rubato::bound_of_launches_j(frontier, alone_.least_idle_w(), time_s);
   }
 
-  /// One result per question. Its energy is the same whatever else is asked at the usual slacks.
-  /// (Automatic ones may differ a little: their search starts from the plans of other questions.)
+  /// One result per question. Its energy is the same whatever else is asked.
   /// Once `context` stops it, the remaining results have status `time_limit`: the best plan known
   /// by then, without a bound.
   /// @throws UsageError for a slack that is not a number > -1, or automatic plans where nothing is
@@ -108,12 +107,16 @@ class GraphPlanner {
   /// they could save more (questions_within); without bounds.
   [[nodiscard]] const std::vector<GraphPlanResult>& within() const noexcept { return within_; }
 
+  /// See rubato::looks_at.
+  [[nodiscard]] bool looks_at(const GraphQuestion& question, const GraphQuestion& other) const;
+
   /// A plan for one more question, without a bound.
   /// @param question  iteration or automatic
-  /// @param asked     an automatic one of those last asked: the search starts from its prices and
-  ///                  from plans of within()
+  /// @param asked     an automatic one of those last asked: the search starts from its prices
+  /// @param known     and from those of these plans that were made for no more time
   [[nodiscard]] GraphPlanResult plan_more(const GraphQuestion& question,
                                           const GraphPlanResult& asked,
+                                          std::span<const GraphPlanResult* const> known,
                                           const RunContext& context = {});
 
  private:
@@ -148,6 +151,7 @@ class GraphPlanner {
   [[nodiscard]] GraphPlanResult begun(const GraphQuestion& question) const;
   void answer(GraphPlanResult& result, const RunContext& context);
   void answer_automatic(GraphPlanResult& result, double prices_at_s, const RunContext& context);
+  [[nodiscard]] double any_clock_frac() const;
   void keep_known_plans(GraphPlanResult& result, std::span<const GraphPlanResult> known);
   [[nodiscard]] double bound_apart_j(const GraphPlanResult& result, double prices_at_s,
                                      const HeldEnergy& held, const RunContext& context) const;

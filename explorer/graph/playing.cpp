@@ -88,14 +88,13 @@ PlayedRun play(const GraphModel& model, GraphSimulator& simulator,
   constexpr int most_rounds = 6;
   constexpr double settled = 1e-6;  // of the span, between two rounds
   Player player(scores, other);
-  PlayedRun played{start, 0.0};
+  PlayedRun played{uniform_plan(model.graph(), other), start, 0.0};
   // Without phases the run is cut into passes alone.
   played.run.phases.clear();
-  GraphPlan plan = uniform_plan(model.graph(), other);
   double before_s = -1.0;
   for (int round = 0; round < most_rounds; ++round) {
-    plan.timed = player.clocks(plan_segments(model, played.run));
-    played.run = simulator.run(plan, {.switching = switching});
+    played.plan.timed = player.clocks(plan_segments(model, played.run));
+    played.run = simulator.run(played.plan, {.switching = switching});
     if (std::abs(played.run.span_s - before_s) <= settled * played.run.span_s) break;
     before_s = played.run.span_s;
   }

@@ -46,6 +46,7 @@ class StepScore {
 
 /// A played run.
 struct PlayedRun {
+  GraphPlan plan;  ///< of timed clocks
   GraphRun run;
   double known_frac = 0.0;  ///< share of GPU time in passes that the scores have
 };

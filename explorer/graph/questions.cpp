@@ -35,6 +35,27 @@ bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other) {
   return other.grain <= question.grain && (question.own_steps || !has_own_steps);
 }
 
+namespace {
+
+// Whether plans for the usual smaller slacks are of use. Where changes take time, those of launches
+// seldom are.
+bool looks_at_less_time(const GraphQuestion& question, GraphGrain grain, double any_clock_frac) {
+  const bool any_time =
+      question.slack_frac > usual_slacks_frac.back() && question.slack_frac >= any_clock_frac;
+  return !any_time && grain != GraphGrain::automatic &&
+         !(question.grain == GraphGrain::automatic && grain == GraphGrain::launch);
+}
+
+}  // namespace
+
+bool looks_at(const GraphQuestion& question, const GraphQuestion& other, double any_clock_frac) {
+  if (!takes_plans_of(question, other)) return false;
+  if (other.slack_frac == question.slack_frac) return true;
+  return other.slack_frac < question.slack_frac &&
+         std::ranges::find(usual_slacks_frac, other.slack_frac) != usual_slacks_frac.end() &&
+         looks_at_less_time(question, other.grain, any_clock_frac);
+}
+
 bool differ_in_slack(const GraphQuestion& a, const GraphQuestion& b) {
   GraphQuestion at_slack = a;
   at_slack.slack_frac = b.slack_frac;
@@ -55,11 +76,7 @@ std::vector<GraphQuestion> questions_within(std::span<const GraphQuestion> asked
       if (grain > question.grain || (grain == GraphGrain::gpu && gpus == 1)) continue;
       const bool own_steps = question.own_steps && grain == GraphGrain::launch;
       add({grain, question.slack_frac, own_steps});
-      // Where changes take time, plans of launches are seldom any use.
-      if ((question.slack_frac > usual_slacks_frac.back() &&
-           question.slack_frac >= any_clock_frac) ||
-          (question.grain == GraphGrain::automatic && grain == GraphGrain::launch))
-        continue;
+      if (!looks_at_less_time(question, grain, any_clock_frac)) continue;
       for (const double slack_frac : usual_slacks_frac)
         if (slack_frac < question.slack_frac) add({grain, slack_frac, own_steps});
     }
@@ -67,14 +84,17 @@ std::vector<GraphQuestion> questions_within(std::span<const GraphQuestion> asked
   return within;
 }
 
+bool GraphPlanner::looks_at(const GraphQuestion& question, const GraphQuestion& other) const {
+  return rubato::looks_at(question, other, any_clock_frac());
+}
+
+double GraphPlanner::any_clock_frac() const { return slowest_s(uniform_) / baseline_.span_s - 1.0; }
+
 // Keeps the best plan of those for coarser questions and for less time: they answer this one too.
-// Plans for more time may also end in time. They are left out, since an answer must not depend on
-// what else is asked.
 void GraphPlanner::keep_known_plans(GraphPlanResult& result,
                                     std::span<const GraphPlanResult> known) {
   for (const GraphPlanResult& one : known) {
-    if (!one.found() || !takes_plans_of(result.question, one.question)) continue;
-    if (one.deadline_s > result.deadline_s) continue;
+    if (!one.found() || !looks_at(result.question, one.question)) continue;
     if (result.switching.is_free() && one.switching.is_free()) {
       if (result.found() && one.run.total_energy_j >= result.run.total_energy_j) continue;
       result.plan = one.plan;
@@ -87,10 +107,13 @@ void GraphPlanner::keep_known_plans(GraphPlanResult& result,
 
 namespace {
 
-// A bound for a longer time holds for a shorter one too.
+// A bound for a longer time holds for a shorter one too. How far segments are searched depends on
+// their gaps, which must not depend on what else is asked.
 void share_bounds(std::span<GraphPlanResult> results) {
   for (GraphPlanResult& result : results) {
-    if (result.question.grain == GraphGrain::iteration) continue;
+    if (result.question.grain == GraphGrain::iteration ||
+        result.question.grain == GraphGrain::automatic)
+      continue;
     for (const GraphPlanResult& later : results) {
       if (differ_in_slack(later.question, result.question) && later.deadline_s >= result.deadline_s)
         result.lower_bound_j = std::max(result.lower_bound_j, later.lower_bound_j);
@@ -103,8 +126,7 @@ void share_bounds(std::span<GraphPlanResult> results) {
 // Whether a plan for `within` could be better than what is found for `asked`: bounds do not say no.
 bool GraphPlanner::could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
                               const RunContext& context) const {
-  if (asked.question.grain == GraphGrain::iteration || within.deadline_s > asked.deadline_s ||
-      !takes_plans_of(asked.question, within.question))
+  if (asked.question.grain == GraphGrain::iteration || !looks_at(asked.question, within.question))
     return false;
   if (!asked.found() || asked.question.grain == GraphGrain::automatic) return true;
   const double enough_j = asked.run.total_energy_j * (1.0 - optimal_gap_frac);
@@ -119,14 +141,13 @@ std::vector<GraphPlanResult> GraphPlanner::answers_within(std::span<GraphPlanRes
   if (context.stop_requested()) return {};  // prices may be missing
   std::vector<GraphQuestion> questions;
   for (const GraphPlanResult& result : asked) questions.push_back(result.question);
-  const double any_clock_frac = slowest_s(uniform_) / baseline_.span_s - 1.0;
   const auto useful = [&](const GraphPlanResult& within) {
     return std::ranges::any_of(
         asked, [&](const GraphPlanResult& one) { return could_save(within, one, context); });
   };
   std::vector<GraphPlanResult> candidates, answers;
   for (const GraphQuestion& question :
-       questions_within(questions, model_.graph().gpus().size(), any_clock_frac)) {
+       questions_within(questions, model_.graph().gpus().size(), any_clock_frac())) {
     candidates.push_back(begun(question));
     if (!useful(candidates.back())) candidates.pop_back();
   }

@@ -35,6 +35,12 @@ struct GraphQuestion {
 /// Whether a plan for `other` is one for `question` too, if it ends by the deadline of `question`.
 [[nodiscard]] bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other);
 
+/// Whether the answer to `question` looks at the plan for `other`: one of questions_within() for
+/// it, or of the same slack. So an answer does not depend on what else is asked.
+/// @param any_clock_frac  as of questions_within()
+[[nodiscard]] bool looks_at(const GraphQuestion& question, const GraphQuestion& other,
+                            double any_clock_frac);
+
 /// Whether two questions are the same but for their slack.
 [[nodiscard]] bool differ_in_slack(const GraphQuestion& a, const GraphQuestion& b);
 

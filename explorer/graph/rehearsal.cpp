@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "common/algorithms/sort_by.hpp"
 #include "explorer/graph/playing.hpp"
+#include "explorer/plan/defaults.hpp"
 
 namespace rubato {
 
@@ -43,9 +46,12 @@ GraphPlanResult without_plan(GraphPlanResult result) {
   return result;
 }
 
-// @param best  in time, or nothing
-void keep_if_better(GraphPlanOutcome& best, GraphPlanOutcome other) {
-  if (other.counted && other.counted->in_time && saves_more(other, best)) best = std::move(other);
+// "rank 2", or of several GPUs of a process "rank 2, GPU 1"; empty for a single one.
+std::string label_of(const ExecutionGraph& graph, const GraphGpu& gpu) {
+  if (graph.gpus().size() == 1) return "";
+  const bool alone = std::ranges::count(graph.gpus(), gpu.rank, &GraphGpu::rank) == 1;
+  return alone ? fmt::format("rank {}", gpu.rank)
+               : fmt::format("rank {}, GPU {}", gpu.rank, gpu.device);
 }
 
 }  // namespace
@@ -62,13 +68,57 @@ GraphPlanOutcome Rehearsal::played(GraphPlanResult result) {
   const GraphRun run = simulator_.run(plan.plan, {.phases = true, .switching = plan.switching});
   outcome.segments = plan_segments(model_, run);
   if (!planner_.switching()) return outcome;
+  std::vector<AppliedTarget> targets;
+  for (const GraphGpu& gpu : model_.graph().gpus()) {
+    AppliedTarget& target = targets.emplace_back(label_of(model_.graph(), gpu));
+    for (const StepStretch& one : played_step(outcome.segments, id_at<GpuId>(targets.size() - 1)))
+      target.step.push_back({.time_s = one.time_s, .clock = planner_.grid()[one.clock]});
+  }
+  outcome.verdict = applicable(targets, switching_in_earnest(*planner_.switching(), model_.spec()));
+  outcome.counted = counted_changes(plan, play(outcome.segments, run).run, planner_.baseline());
+  return outcome;
+}
+
+PlayedRun Rehearsal::play(std::span<const PlanSegment> segments, const GraphRun& start) {
   std::vector<StepScore> scores;
   for (std::size_t g = 0; g < model_.graph().gpus().size(); ++g)
-    scores.emplace_back(played_step(outcome.segments, id_at<GpuId>(g)));
-  const PlayedRun played =
-      play(model_, simulator_, scores, planner_.grid().default_clock(), *planner_.switching(), run);
-  outcome.counted = counted_changes(plan, played.run, planner_.baseline());
-  return outcome;
+    scores.emplace_back(played_step(segments, id_at<GpuId>(g)));
+  return rubato::play(model_, simulator_, scores, planner_.grid().default_clock(),
+                      *planner_.switching(), start);
+}
+
+void Rehearsal::set_as_played(GraphPlanOutcome& outcome) {
+  GraphPlanResult& result = outcome.result;
+  if (!outcome.counted || !result.found()) return;
+  const GraphRun planned =
+      simulator_.run(result.plan, {.phases = true, .switching = result.switching});
+  result.plan = play(outcome.segments, planned).plan;
+  result.switching = *planner_.switching();
+  result.run = simulator_.run(result.plan, {.phases = true, .switching = result.switching});
+  const ExecutionGraph& graph = model_.graph();
+  std::vector<std::vector<const GpuPhase*>> phases(graph.gpus().size());
+  for (const GpuPhase& phase : result.run.phases) phases[index(phase.gpu)].push_back(&phase);
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    const std::optional<GpuId> gpu = graph.gpu_of(graph.activities()[i]);
+    if (!gpu || phases[index(*gpu)].empty()) continue;
+    const auto& own = phases[index(*gpu)];
+    const auto after = std::ranges::upper_bound(own, result.run.start_s[i], {}, &GpuPhase::start_s);
+    result.plan.clock_of_activity[i] = (after == own.begin() ? own.front() : *(after - 1))->clock;
+  }
+  result.run.phases = {};
+  result.gap_frac = std::max(1.0 - result.lower_bound_j / result.run.total_energy_j, 0.0);
+}
+
+// Whether a plan ends in time as it is played, and GPUs can be set to it. Where changes are taken
+// as free, everything can be set.
+bool Rehearsal::holds(const GraphPlanOutcome& one) const {
+  return one.counted && one.counted->in_time &&
+         (one.verdict.applicable || planner_.switching()->is_free());
+}
+
+// @param best  holds, or is nothing
+void Rehearsal::keep_if_better(GraphPlanOutcome& best, GraphPlanOutcome other) const {
+  if (holds(other) && saves_more(other, best)) best = std::move(other);
 }
 
 GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
@@ -80,8 +130,12 @@ GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
   constexpr double small_gap_frac = 0.005;
   if (!given.counted) return given;
   GraphQuestion question = given.result.question;
-  GraphPlanOutcome best = best_known(given.result, known, context);
-  if (given.counted->in_time && saves_more(given, best)) {
+  known_.clear();
+  for (const GraphPlanOutcome* one : known) {
+    if (planner_.looks_at(question, one->result.question)) known_.push_back(one);
+  }
+  GraphPlanOutcome best = best_known(given.result, context);
+  if (holds(given) && saves_more(given, best)) {
     if (given.result.gap_frac <= small_gap_frac) return given;
     best = given;
   }
@@ -93,14 +147,14 @@ GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
   const SwitchModel& switching = *planner_.switching();
   for (const double frac : apart_frac) {
     question.dwell_s = frac * step_s - switching.core.latency_s();
-    if (question.dwell_s <= switching.dwell_s) continue;
+    if (question.dwell_s <= given.result.switching.dwell_s) continue;
     if (context.stop_requested() || best.result.gap_frac <= small_gap_frac) break;
     GraphPlanOutcome outcome = answered(question, given.result, context);
     if (!outcome.counted) break;
     if (!saves_more(outcome, best)) continue;  // for less time it would save even less
-    if (outcome.counted->in_time) {
+    if (holds(outcome)) {
       best = std::move(outcome);
-    } else {
+    } else if (!outcome.counted->in_time) {
       tighten(question, *outcome.counted, given.result, best, context);
     }
   }
@@ -142,15 +196,12 @@ void Rehearsal::tighten(const GraphQuestion& question, const CountedChanges& lat
   }
 }
 
-GraphPlanOutcome Rehearsal::best_known(const GraphPlanResult& asked,
-                                       std::span<const GraphPlanOutcome* const> known,
-                                       const RunContext& context) {
+GraphPlanOutcome Rehearsal::best_known(const GraphPlanResult& asked, const RunContext& context) {
   GraphPlanOutcome best =
       answered({GraphGrain::iteration, asked.question.slack_frac}, asked, context);
   std::vector<const GraphPlanOutcome*> in_time;
-  for (const GraphPlanOutcome* one : known) {
-    if (one->counted && one->counted->in_time && one->result.deadline_s <= asked.deadline_s)
-      in_time.push_back(one);
+  for (const GraphPlanOutcome* one : known_) {
+    if (holds(*one)) in_time.push_back(one);
   }
   sort_by(in_time, [](const GraphPlanOutcome* one) { return one->counted->change.energy_frac; });
   // A plan made with free changes takes another time, and has other segments, where they cost.
@@ -163,7 +214,9 @@ GraphPlanOutcome Rehearsal::best_known(const GraphPlanResult& asked,
 
 GraphPlanOutcome Rehearsal::answered(const GraphQuestion& question, const GraphPlanResult& asked,
                                      const RunContext& context) {
-  return played(as_answer(planner_.plan_more(question, asked, context), asked));
+  std::vector<const GraphPlanResult*> known;
+  for (const GraphPlanOutcome* one : known_) known.push_back(&one->result);
+  return played(as_answer(planner_.plan_more(question, asked, known, context), asked));
 }
 
 // A plan for another question, as an answer to the one that was asked: none if it then ends late.
@@ -202,10 +255,9 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
     for (const GraphPlanResult& one : planner.within()) within.push_back(rehearsal.played(one));
   }
   for (const GraphPlanOutcome& one : within) known.push_back(&one);
-  sort_by(automatic, [](const GraphPlanOutcome* one) { return one->result.deadline_s; });
   for (GraphPlanOutcome* one : automatic) {
     *one = rehearsal.in_time(std::move(*one), known, context);
-    known.push_back(one);
+    rehearsal.set_as_played(*one);
   }
   for (GraphPlanOutcome& one : outcomes) {
     if (!one.result.found()) continue;

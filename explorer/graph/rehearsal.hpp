@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "explorer/graph/exploration.hpp"
+#include "explorer/graph/playing.hpp"
 
 namespace rubato {
 
@@ -24,24 +25,31 @@ class Rehearsal {
   /// comes to when it is played.
   [[nodiscard]] GraphPlanOutcome played(GraphPlanResult result);
 
+  /// The plan as it is set: the clock of each launch is the one in force when it begins, and the
+  /// run is the one that is played.
+  void set_as_played(GraphPlanOutcome& outcome);
+
   /// A plan that is in time when it is played. Steps differ, so clocks that just fit one step may
   /// be late in others. Such a plan is made again for less time, as little less as is needed. Where
   /// the gap to the bound is more than 0.5 %, plans with changes farther apart are tried too: steps
   /// that differ meet them better.
   /// @param given  automatic
-  /// @param known  plans for other questions, played
-  /// @return the plan that saves most of those in time both as planned and as played: of all these,
-  ///         the known ones and one clock for all; without a plan if none is
+  /// @param known  plans for other questions, played; what GraphPlanner::looks_at() leaves out is
+  ///               not looked at
+  /// @return the plan that saves most of those in time both as planned and as played that can be
+  ///         applied: of all these, the known ones and one clock for all; without a plan if there
+  ///         is none
   [[nodiscard]] GraphPlanOutcome in_time(GraphPlanOutcome given,
                                          std::span<const GraphPlanOutcome* const> known,
                                          const RunContext& context);
 
  private:
+  PlayedRun play(std::span<const PlanSegment> segments, const GraphRun& start);
+  [[nodiscard]] bool holds(const GraphPlanOutcome& one) const;
+  void keep_if_better(GraphPlanOutcome& best, GraphPlanOutcome other) const;
   void tighten(const GraphQuestion& question, const CountedChanges& late,
                const GraphPlanResult& asked, GraphPlanOutcome& best, const RunContext& context);
-  GraphPlanOutcome best_known(const GraphPlanResult& asked,
-                              std::span<const GraphPlanOutcome* const> known,
-                              const RunContext& context);
+  GraphPlanOutcome best_known(const GraphPlanResult& asked, const RunContext& context);
   GraphPlanOutcome answered(const GraphQuestion& question, const GraphPlanResult& asked,
                             const RunContext& context);
   GraphPlanResult as_answer(GraphPlanResult plan, const GraphPlanResult& asked);
@@ -49,6 +57,7 @@ class Rehearsal {
   const GraphModel& model_;
   GraphPlanner& planner_;
   GraphSimulator simulator_;
+  std::vector<const GraphPlanOutcome*> known_;  // that the question in hand looks at
 };
 
 /// Answers of a planner as they are played, and how far off they may be.

@@ -12,6 +12,7 @@
 #include "explorer/graph/launch_units.hpp"
 #include "explorer/graph/rehearsal.hpp"
 #include "explorer/graph/unit_search.hpp"
+#include "tests/arbitrary_switching.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/graph/all_plans.hpp"
 #include "tests/small_graph.hpp"
@@ -121,6 +122,35 @@ RC_GTEST_PROP(GraphPlanner, AnswersDoNotDependOnWhatIsAskedBeside, ()) {
         RC_ASSERT(energy_j <= alone[p].run.total_energy_j * (1.0 + rounding));
       if (questions[p].grain == questions[q].grain && questions[p].grain != GraphGrain::iteration)
         RC_ASSERT(together[p].lower_bound_j >= together[q].lower_bound_j);
+    }
+  }
+}
+
+// Also at slacks that other questions do not look at, and of segments, whose plans are made with
+// those of other questions.
+RC_GTEST_PROP(GraphPlanner, NoSlackBesideChangesAPlan, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 2, .most_launches = 10});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 5));
+  const SwitchModel switching = arbitrary_switching();
+  const auto answers = [&](const std::vector<double>& slacks) {
+    GraphPlanner planner(model, grid, {}, switching);
+    std::vector<GraphQuestion> questions;
+    for (const double slack : slacks) {
+      for (const GraphGrain grain : {GraphGrain::pass, GraphGrain::kernel, GraphGrain::automatic})
+        questions.push_back({grain, slack});
+    }
+    return rehearsed_answers(model, planner, model, questions, {});
+  };
+  const std::vector<double> slacks{0.0, 0.02, 0.07, 0.08, 0.3};
+  const auto together = answers(slacks);
+  for (std::size_t s = 0; s < slacks.size(); ++s) {
+    const auto alone = answers({slacks[s]});
+    for (std::size_t g = 0; g < alone.size(); ++g) {
+      const GraphPlanOutcome &a = alone[g], &b = together[s * alone.size() + g];
+      RC_ASSERT(a.result.found() == b.result.found());
+      RC_ASSERT(std::abs(a.result.run.total_energy_j - b.result.run.total_energy_j) <=
+                rounding * a.result.run.total_energy_j);
     }
   }
 }

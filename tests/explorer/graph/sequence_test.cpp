@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "explorer/graph/gpu_sequence.hpp"
 #include "explorer/graph/planner.hpp"
+#include "explorer/plan/defaults.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/small_graph.hpp"
 
@@ -75,7 +76,7 @@ RC_GTEST_PROP(AutomaticPlans, BoundOptimumPlanInThisOrder, ()) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 4));
   if (all_leading(LaunchCosts(model, grid)).size() > (grid.size() == 2 ? 8u : 5u)) return;
-  const SwitchModel switching = short_switching();
+  const SwitchModel switching = with_long_stretches(short_switching());  // as plans keep to
   GraphPlanner planner(model, grid, {}, switching);
   const double slack = *rc::gen::element(0.0, 0.01, 0.1, 0.3, 1.0);
   const auto results = planner.plan(std::vector<GraphQuestion>{
