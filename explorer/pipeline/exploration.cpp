@@ -12,6 +12,7 @@
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
+#include "explorer/plan/defaults.hpp"
 
 namespace rubato {
 
@@ -60,16 +61,17 @@ class PerStage {
 class PipelineQuestions {
  public:
   PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks,
-                    const Goal& goal)
-      : stages_(stages_of(input, split, clocks, goal)),
+                    const Question& question)
+      : stages_(stages_of(input, split, clocks, question.goal)),
+        switching_(with_long_stretches(switching_of(input, question))),
         model_(modelled(stages_, split)),
         work_(with_host_power(pipeline_work(make_schedule({.kind = split.schedule,
                                                            .stages = split.stages,
                                                            .microbatches = split.microbatches}),
                                             model_.profile, stages_.blocked_power_w),
                               input.host_power_w)),
-        planner_(work_, {.switching = input.switching}),
-        intervals_(stages_, model_.clocks, work_, input.switching),
+        planner_(work_, {.switching = switching_}),
+        intervals_(stages_, model_.clocks, work_, switching_),
         per_stage_(split) {}
 
   [[nodiscard]] const PipelineRun& baseline() const { return planner_.baseline(); }
@@ -150,6 +152,7 @@ class PipelineQuestions {
   }
 
   StageModelInput stages_;
+  SwitchModel switching_;
   ModelProfile model_;
   PipelineWork work_;
   PipelinePlanner planner_;
@@ -190,7 +193,7 @@ Exploration explore_pipeline(const ExplorationInput& input, const PipelineSplit&
     check_pipeline_question(question);
     const bool per_kernel = question.granularity == Granularity::kernel;
     const PipelineQuestions pipeline(
-        input, split, per_kernel ? PassClocks::per_kernel : PassClocks::per_pass, question.goal);
+        input, split, per_kernel ? PassClocks::per_kernel : PassClocks::per_pass, question);
     found.baseline.total = per_stage.of(pipeline.baseline(), pipeline.passes());
     found.plans.push_back(pipeline.answer(question));
     found.fronts.push_back(pipeline.front(question.granularity));

@@ -21,17 +21,6 @@ double shown_mhz(double mhz) {
   return std::abs(mhz - whole) <= rounding_mhz ? whole : mhz;
 }
 
-bool share_a_clock(const PipelinePass& pass, const PipelineShape& shape, std::size_t option,
-                   const std::vector<KernelClocks>& kernel_clocks) {
-  std::set<std::string_view> clocks;
-  if (kernel_clocks.empty()) return true;
-  for (const std::size_t entry : clocks_entries(pass, shape, kernel_clocks.size())) {
-    const std::vector<std::string>& of_kernels = kernel_clocks[entry].clock_of_kernel[option];
-    clocks.insert(of_kernels.begin(), of_kernels.end());
-  }
-  return clocks.size() <= 1;
-}
-
 Json kernels_of(const PipelinePass& pass, const PipelineShape& shape, std::size_t option,
                 const std::vector<KernelClocks>& kernel_clocks) {
   Json list = Json::array();
@@ -75,19 +64,24 @@ Json stage_json(const PipelineWork& work, const PipelinePlan& plan, const std::v
 }  // namespace
 
 std::string pipeline_plan_json(const PipelineWork& work, std::span<const PipelineResult> plans,
-                               const std::vector<KernelClocks>& kernel_clocks) {
+                               const std::vector<KernelClocks>& kernel_clocks,
+                               std::span<const PlanVerdict> verdicts) {
   Json file{{"schema", 1}, {"kind", "pipeline_plan"}, {"plans", Json::array()}};
   const auto rows = work.schedule.rows();
-  for (const PipelineResult& result : plans) {
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const PipelineResult& result = plans[i];
     if (!result.found()) continue;
     Json stages = Json::array();
     for (const auto& row : rows) {
       stages.push_back(stage_json(work, result.plan, row, kernel_clocks));
     }
-    file["plans"].push_back({{"deadline_s", result.deadline_s},
-                             {"time_s", result.run.time_s},
-                             {"energy_j", result.energy_j},
-                             {"stages", stages}});
+    file["plans"].push_back(
+        {{"deadline_s", result.deadline_s},
+         {"time_s", result.run.time_s},
+         {"energy_j", result.energy_j},
+         {"applicable", verdicts[i].applicable},
+         {"because", verdicts[i].applicable ? Json() : Json(verdicts[i].because)},
+         {"stages", stages}});
   }
   return json_text(file, 1) + "\n";
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -304,8 +306,98 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
     if (plans[i]) replay(found[i], *plans[i]);
     results[open[i]] = std::move(found[i]);
   }
+  keep_one_limit(results, context);
   make_monotone(results);
   return results;
+}
+
+namespace {
+
+// Power limits of the options that each stage may choose from, W.
+std::vector<std::set<double>> limits_of(const PipelineWork& work) {
+  std::vector<std::set<double>> limits(work.schedule.shape.stages);
+  for (std::size_t p = 0; p < work.schedule.passes.size(); ++p) {
+    for (const ClockOption& option : work.type_of(id_at<PassId>(p)).options)
+      limits[work.schedule.passes[p].stage].insert(option.power_limit_w);
+  }
+  return limits;
+}
+
+// The work with one limit for each stage, and the options that are left, shape [types][options];
+// nothing if a pass has no option at the limit of its stage.
+struct LimitedWork {
+  PipelineWork work;
+  std::vector<std::vector<OptionId>> options;
+};
+std::optional<LimitedWork> with_limits(const PipelineWork& work, std::span<const double> limit_w) {
+  LimitedWork limited{work, {}};
+  std::vector<std::optional<double>> limit_of_type(work.types.size());
+  for (std::size_t p = 0; p < work.schedule.passes.size(); ++p)
+    limit_of_type[index(work.type_of_pass[p])] = limit_w[work.schedule.passes[p].stage];
+  for (std::size_t t = 0; t < work.types.size(); ++t) {
+    std::vector<ClockOption>& left = limited.work.types[t].options;
+    std::vector<OptionId>& ids = limited.options.emplace_back();
+    left.clear();
+    for (std::size_t o = 0; o < work.types[t].options.size(); ++o) {
+      const ClockOption& option = work.types[t].options[o];
+      if (limit_of_type[t] && option.power_limit_w != *limit_of_type[t]) continue;
+      left.push_back(option);
+      ids.push_back(id_at<OptionId>(o));
+    }
+    if (left.empty()) return std::nullopt;
+  }
+  return limited;
+}
+
+}  // namespace
+
+// Nobody measured how long a power limit takes to act, so a stage keeps one. Tried are each limit
+// for all stages, and for each stage the one under which its passes spend most of their time in the
+// plan that may change limits. Bounds are of all plans.
+void PipelinePlanner::keep_one_limit(std::vector<PipelineResult>& results,
+                                     const RunContext& context) const {
+  const std::vector<std::set<double>> limits = limits_of(work_);
+  if (std::ranges::all_of(limits, [](const auto& of) { return of.size() <= 1; })) return;
+  std::set<double> all;
+  for (const auto& of : limits) all.insert(of.begin(), of.end());
+  for (PipelineResult& result : results) {
+    if (!result.found()) continue;
+    std::vector<std::map<double, double>> time_s(limits.size());  // by limit
+    for (std::size_t p = 0; p < result.run.passes.size(); ++p) {
+      const ClockOption& option =
+          work_.type_of(id_at<PassId>(p)).options[index(result.plan.option_of_pass[p])];
+      const TimedPass& pass = result.run.passes[p];
+      time_s[work_.schedule.passes[p].stage][option.power_limit_w] += pass.end_s - pass.start_s;
+    }
+    if (std::ranges::all_of(time_s, [](const auto& of) { return of.size() <= 1; })) continue;
+    std::vector<std::vector<double>> tried;
+    for (const double limit_w : all) tried.emplace_back(limits.size(), limit_w);
+    std::vector<double>& usual = tried.emplace_back();
+    for (const auto& of : time_s) {
+      usual.push_back(of.empty() ? *all.begin()
+                                 : std::ranges::max_element(of, {}, [](const auto& entry) {
+                                     return entry.second;
+                                   })->first);
+    }
+    PipelineResult best = result;
+    best.status = SolveStatus::infeasible;
+    best.plan = {};
+    best.run = {};
+    for (const std::vector<double>& limit_w : tried) {
+      const std::optional<LimitedWork> limited = with_limits(work_, limit_w);
+      if (!limited) continue;
+      PlannerOptions options = options_;
+      options.deadlines_s = {result.deadline_s};
+      const PipelinePlanner planner(limited->work, options, context);
+      PipelinePlan plan = planner.plan(options.deadlines_s, result.after_end, context).front().plan;
+      if (plan.option_of_pass.empty()) continue;
+      for (std::size_t p = 0; p < plan.option_of_pass.size(); ++p)
+        plan.option_of_pass[p] =
+            limited->options[index(work_.type_of_pass[p])][index(plan.option_of_pass[p])];
+      best = cheaper_of(std::move(best), plan);
+    }
+    result = std::move(best);
+  }
 }
 
 PipelineResult PipelinePlanner::cheaper_of(PipelineResult result, const PipelinePlan& plan) const {

@@ -87,9 +87,10 @@ class PipelinePlanner {
   /// @param worth_w  for all stages together, J per second, >= 0
   [[nodiscard]] PricedTime cheapest(double worth_w) const;
 
-  /// One plan per deadline, from one more sweep of the frontier if the first one lacks their
-  /// durations. No plan takes more energy than that of an earlier deadline. If interrupted, plans
-  /// are the best so far; before the sweep has ended they are missing (`infeasible`).
+  /// One plan per deadline, in which no stage changes its power limit, from one more sweep of the
+  /// frontier if the first one lacks their durations. No plan takes more energy than that of an
+  /// earlier deadline. If interrupted, plans are the best so far; before the sweep has ended they
+  /// are missing (`infeasible`).
   /// @param deadlines_s  each > 0
   /// @throws UsageError for a deadline that is not a positive number
   [[nodiscard]] std::vector<PipelineResult> plan(std::span<const double> deadlines_s,
@@ -126,6 +127,7 @@ class PipelinePlanner {
       const RunContext& context) const;
   void replay(PipelineResult& result, PipelinePlan plan) const;
   void make_monotone(std::vector<PipelineResult>& results) const;
+  void keep_one_limit(std::vector<PipelineResult>& results, const RunContext& context) const;
 
   const PipelineWork& work_;
   PlannerOptions options_;

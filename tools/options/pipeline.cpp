@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "explorer/plan/defaults.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
@@ -17,6 +18,10 @@
 namespace rubato {
 
 namespace {
+
+std::string gpu_of(const PipelineInput& input) {
+  return input.gpu.empty() ? "rtx-3080-ti" : input.gpu;
+}
 
 void check(const PipelineInput& input) {
   if (input.profile.empty() == input.model.empty()) {
@@ -55,7 +60,7 @@ void check(const PipelineInput& input) {
 }
 
 StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages) {
-  const GpuSpec spec = load_gpu(input.gpu);
+  const GpuSpec spec = load_gpu(gpu_of(input));
   const double blocked_power_w =
       input.blocked_power_w.value_or(model_idle_power_w(spec, input.clocks));
   StageModelInput model{
@@ -128,8 +133,9 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
   app.add_option("--model", input.model,
                  "Instead of a profile: stages of this GPT model (gpt3-xl, ...) by Rubato's "
                  "kernel model");
-  app.add_option("--gpu", input.gpu, "With --model: GPU spec, shipped name or file")
-      ->capture_default_str();
+  app.add_option("--gpu", input.gpu,
+                 "GPU spec, shipped name or file: of --model [rtx-3080-ti]; of a profile, whose "
+                 "changes of clock are then counted as the spec knows them");
   app.add_option("--clocks", input.clocks,
                  "With --model: clocks to choose from, see explore [the spec's first grid]");
   app.add_option("--clock-per", input.clock_per,
@@ -212,7 +218,7 @@ std::string baseline_name(const PipelineInput& input) {
 
 std::string profile_name(const PipelineInput& input) {
   if (!input.profile.empty()) return input.profile;
-  return fmt::format("{}, batch {}, on {}, a clock per {}", input.model, input.batch, input.gpu,
+  return fmt::format("{}, batch {}, on {}, a clock per {}", input.model, input.batch, gpu_of(input),
                      input.clock_per);
 }
 
@@ -225,13 +231,17 @@ std::string describe(const PipelineInput& input, const PipelineWork& work) {
 }
 
 SwitchModel switch_model(const PipelineInput& input) {
-  if (input.model.empty() && input.switching.source != "none") {
-    throw UsageError("--switching spec needs --model; a profile names no GPU",
+  const bool names_gpu = !input.model.empty() || !input.gpu.empty();
+  if (!names_gpu && input.switching.source == "spec") {
+    throw UsageError("--switching spec needs --gpu; a profile names no GPU",
                      {.in = {}, .hint = "--switch-latency-us gives the latency by itself"});
   }
+  SwitchOptions options = input.switching;
+  if (names_gpu && !is_given(options)) options.source = "spec";
   // A spec that is not needed is not read: reading takes longer than most of a plan.
-  if (input.switching.source == "none") return switch_model(input.switching, GpuSpec{});
-  return switch_model(input.switching, load_gpu(input.gpu));
+  const SwitchModel model =
+      switch_model(options, options.source == "spec" ? load_gpu(gpu_of(input)) : GpuSpec{});
+  return model.is_free() ? model : with_long_stretches(model);
 }
 
 }  // namespace rubato

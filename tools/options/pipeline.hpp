@@ -17,7 +17,7 @@ class CommandLine;
 /// As given on the command line; see add_pipeline_options for units and meaning.
 struct PipelineInput {
   std::string profile, model, ops, edges;
-  std::string gpu = "rtx-3080-ti", clocks, clock_per = "pass";
+  std::string gpu, clocks, clock_per = "pass";  ///< gpu: empty where none is given
   std::uint64_t batch = 1, seq = 1024;
   std::string schedule = "1f1b";
   std::optional<std::uint32_t> stages;
@@ -60,7 +60,10 @@ struct LoadedPipeline {
 /// File, or model and GPU.
 [[nodiscard]] std::string profile_name(const PipelineInput& input);
 
-/// @throws UsageError if --switching spec is asked for without --model
+/// What changes of clock take: as asked for, else as the spec knows it, with stretches that are
+/// long enough to be applied. A profile without --gpu names none: they are free unless options say
+/// more.
+/// @throws UsageError if --switching spec is asked for with neither --model nor --gpu
 [[nodiscard]] SwitchModel switch_model(const PipelineInput& input);
 
 }  // namespace rubato

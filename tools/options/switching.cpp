@@ -51,9 +51,8 @@ SwitchCost cost(const SwitchCost& known, const std::string& prefix,
 void add_switch_options(CommandLine& app, SwitchOptions& o) {
   app.add_option("--switching", o.source,
                  "Changes of clock: none (they cost nothing) or spec (as the GPU spec knows them); "
-                 "the options below replace single values")
-      ->one_of({"none", "spec"})
-      ->capture_default_str();
+                 "the options below replace single values [spec; without it what is given below]")
+      ->one_of({"none", "spec"});
   app.add_option("--switch-latency-us", o.latency_us,
                  "Time from the request of a change of clock to its effect, us");
   app.add_option(
@@ -75,6 +74,11 @@ bool gives_switching(const CommandLine& line) {
                  "--switch-dwell-us", "--mem-switch-latency-us", "--mem-switch-stall-us",
                  "--mem-switch-energy-j"},
       [&](const char* option) { return line.has(option); });
+}
+
+bool is_given(const SwitchOptions& o) {
+  return !o.source.empty() || o.latency_us || o.stall_us || o.energy_j || o.dwell_us ||
+         o.mem_latency_us || o.mem_stall_us || o.mem_energy_j;
 }
 
 SwitchModel switch_model(const SwitchOptions& o, const GpuSpec& spec) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -15,6 +16,7 @@
 #include "tests/explorer/pipeline/reference.hpp"
 #include "tests/paths.hpp"
 #include "tests/small_pipeline.hpp"
+#include "tests/uniform.hpp"
 #include "traces/pipeline/step_end.hpp"
 
 namespace rubato {
@@ -49,6 +51,39 @@ RC_GTEST_PROP(PipelinePlanner, StaysBetweenTheBoundAndTheDeadline, ()) {
   RC_ASSERT(result.energy_j >= best_j * (1.0 - 1e-9));
   RC_ASSERT(result.energy_j <= best_j * 1.25);  // coarse options round badly, but not at random
   RC_ASSERT(std::abs(result.energy_j * (1.0 - result.gap_frac) - result.lower_bound_j) <= 1e-6);
+}
+
+// A plan that may change limits bounds it, and one that may not is one of those tried.
+RC_GTEST_PROP(PipelinePlanner, AStageHasOnePowerLimit, ()) {
+  PipelineWork work = arbitrary_work(2, 2, 3);
+  PipelineWork one_limit = work;
+  constexpr double limit_w = 300.0, lower_w = 200.0;
+  for (PassType& type : work.types) {
+    const std::size_t clocks = type.options.size();
+    for (ClockOption& option : type.options) option.power_limit_w = limit_w;
+    for (std::size_t o = 0; o < clocks; ++o) {
+      ClockOption limited = type.options[o];
+      limited.power_limit_w = lower_w;
+      limited.time_s *= uniform(1.0, 1.3);
+      limited.energy_j *= uniform(0.7, 1.1);
+      type.options.push_back(limited);
+    }
+  }
+  const PipelinePlanner planner(work);
+  const double deadline_s = planner.least_time_s() * uniform(1.0, 1.5);
+  const PipelineResult result = planner.plan({&deadline_s, 1}).front();
+  RC_PRE(result.found());
+  std::vector<std::set<double>> limits(2);
+  for (std::size_t p = 0; p < work.schedule.passes.size(); ++p) {
+    const auto& options = work.type_of(id_at<PassId>(p)).options;
+    limits[work.schedule.passes[p].stage].insert(
+        options[index(result.plan.option_of_pass[p])].power_limit_w);
+  }
+  for (const auto& of_stage : limits) RC_ASSERT(of_stage.size() == 1U);
+  RC_ASSERT(result.run.time_s <= deadline_s);
+  RC_ASSERT(result.lower_bound_j <= result.energy_j * (1.0 + 1e-9));
+  const PipelineResult own = PipelinePlanner(one_limit).plan({&deadline_s, 1}).front();
+  if (own.found()) RC_ASSERT(result.energy_j <= own.energy_j * 1.05);  // both are heuristics
 }
 
 // With tied embeddings, whose reduction takes as long at every clock: no plan there is costs less

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "explorer/plan/defaults.hpp"
 #include "explorer/results/pipeline_store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
@@ -78,6 +79,13 @@ std::vector<Mark> marks_of(const LoadedPipeline& loaded, const PipelinePlan& pla
         std::back_inserter(marks));
   }
   return marks;
+}
+
+PlanVerdict verdict_of(const LoadedPipeline& loaded, const PipelineResult& result,
+                       const SwitchModel& switching) {
+  const GpuSpec spec = loaded.modelled ? loaded.modelled->spec : GpuSpec{};
+  return applicable(loaded.work, result.plan, result.run, loaded.kernel_clocks,
+                    switching_in_earnest(switching, spec));
 }
 
 std::string marks_note(const LoadedPipeline& loaded, std::span<const PipelinePlan* const> plans) {

@@ -117,8 +117,15 @@ bool have_intervals(const std::vector<PipelineResult>& plans) {
 OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
                         const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
   const std::vector<Mark> base_marks = marks_of(loaded, highest_clocks(planner.work()));
+  const auto plan_marks = [&](const PipelineResult& plan) {
+    std::vector<Mark> marks = marks_of(loaded, plan.plan);
+    if (const PlanVerdict verdict = verdict_of(loaded, plan, switch_model(o.input));
+        !verdict.applicable)
+      marks.push_back({MarkKind::not_applicable, verdict.because});
+    return marks;
+  };
   const auto has_marks = [&](const PipelineResult& plan) {
-    return !marks_of(loaded, plan.plan).empty();
+    return plan.found() && !plan_marks(plan).empty();
   };
   const std::vector<Column> columns =
       plans_columns(std::ranges::all_of(plans, &PipelineResult::found), have_intervals(plans),
@@ -128,7 +135,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   const PipelineRun& base = planner.baseline();
   const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
                        std::vector<Cell> more, const std::vector<Cell>& costs,
-                       const PipelinePlan& plan) {
+                       const PipelinePlan& plan, const std::vector<Mark>& marks) {
     for (const Interval SavingInterval::*of : {&SavingInterval::energy, &SavingInterval::time}) {
       row.push_back(interval ? range_cell(((*interval).*of).low_pct, ((*interval).*of).high_pct)
                              : Cell());
@@ -142,7 +149,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
     row.insert(row.end(), jitter.begin(), jitter.end());
     row.insert(row.end(), costs.begin(), costs.end());
-    row.emplace_back(kinds_text(marks_of(loaded, plan)));
+    row.emplace_back(kinds_text(marks));
     table.add_row(std::move(row));
   };
   add({baseline_name(o.input), std::string("-"), std::monostate{}, base.time_s, base.energy_j, 0.0,
@@ -150,7 +157,8 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
       std::nullopt,
       {std::monostate{}, std::monostate{}, base.average_power_w(),
        static_cast<std::int64_t>(base.clock_switches)},
-      cost_cells(o, planner, base.time_s, base.energy_j), highest_clocks(planner.work()));
+      cost_cells(o, planner, base.time_s, base.energy_j), highest_clocks(planner.work()),
+      base_marks);
   for (const PipelineResult& plan : plans) {
     const bool cheapest = o.prices.per_kwh && &plan == &plans.back();
     std::vector<Cell> row{std::string(cheapest ? "least cost" : "deadline"),
@@ -165,7 +173,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     add(std::move(row), plan.interval,
         {plan.lower_bound_j, percent * plan.gap_frac, plan.run.average_power_w(),
          static_cast<std::int64_t>(plan.run.clock_switches)},
-        cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan);
+        cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan, plan_marks(plan));
   }
   return table;
 }
@@ -173,6 +181,19 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
 std::string changes_note(const SwitchModel& switching) {
   if (switching.is_free()) return "Changes of clock are taken as free.\n";
   return fmt::format("Counted: a change of clock takes {}.\n", change_text(switching));
+}
+
+// Why the first plan that cannot be set cannot.
+std::string refusals(const PlanOptions& o, const std::vector<PipelineResult>& plans,
+                     const LoadedPipeline& loaded) {
+  const SwitchModel switching = switch_model(o.input);
+  for (const PipelineResult& plan : plans) {
+    if (!plan.found()) continue;
+    const PlanVerdict verdict = verdict_of(loaded, plan, switching);
+    if (verdict.applicable) continue;
+    return fmt::format("{}: {}.\n", name_of(MarkKind::not_applicable), verdict.because);
+  }
+  return "";
 }
 
 std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
@@ -184,7 +205,8 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
              "Change is against the {}. The bound holds for all plans that keep "
              "the deadline, with free durations between the measured options.\n",
              planner.least_time_s(), planner.cheapest_time_s(), baseline_name(o.input)) +
-         interval_note(loaded, shown) + (no_interval(loaded) ? "" : "expected: its middle.\n") +
+         interval_note(loaded, shown) + refusals(o, plans, loaded) +
+         (no_interval(loaded) ? "" : "expected: its middle.\n") +
          multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
          (o.zeus.empty() && o.plan_file.empty()
               ? "To set the clocks: the same with --zeus FOLDER, for Zeus, or --plan-file "
@@ -224,6 +246,10 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
                  const LoadedPipeline& loaded) {
   const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
   const PipelineWork& work = planner.work();
+  std::vector<PlanVerdict> verdicts;
+  for (const PipelineResult& plan : plans)
+    verdicts.push_back(plan.found() ? verdict_of(loaded, plan, switch_model(o.input))
+                                    : PlanVerdict{});
   std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
   for (const PipelineResult& plan : plans) {
     if (!plan.found()) continue;
@@ -231,7 +257,7 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
   }
   if (!o.gantt.empty()) write_output(o.gantt, gantt_svg(work, drawn));
   if (!o.plan_file.empty())
-    write_output(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks));
+    write_output(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks, verdicts));
   if (!o.timeline.empty()) {
     write_timeline(o, work, plans);
   }
@@ -284,7 +310,8 @@ void look_for_gap(const PlanOptions& o, const PipelineWork& work, PlannerOptions
     throw UsageError(
         fmt::format("--gap does nothing beyond {} passes; these are {}", most_passes, passes));
   if (!options.switching.is_free())
-    throw UsageError("--gap does nothing where changes of clock cost time or energy");
+    throw UsageError("--gap does nothing where changes of clock cost time or energy",
+                     {.in = {}, .hint = "--switching none takes them as free"});
   options.dive_gap_frac = *o.gap_pct / 100.0;
   options.dive_up_to = most_passes;
 }

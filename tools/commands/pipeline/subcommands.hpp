@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "explorer/pipeline/applied_stages.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "tools/commands/command.hpp"
@@ -57,6 +58,10 @@ void add_interval(std::vector<Cell>& row, const std::optional<Interval>& interva
 /// What to know beside a plan: marks of the stages, and of clocks in effect where they are
 /// modelled.
 [[nodiscard]] std::vector<Mark> marks_of(const LoadedPipeline& loaded, const PipelinePlan& plan);
+
+/// Whether GPUs can be set to a plan that was found.
+[[nodiscard]] PlanVerdict verdict_of(const LoadedPipeline& loaded, const PipelineResult& result,
+                                     const SwitchModel& switching);
 
 /// A line for each mark of the stages, of the default clocks and of these plans.
 /// @param plans  may be empty
