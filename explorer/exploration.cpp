@@ -11,6 +11,8 @@
 #include "explorer/confidence/winners_curse.hpp"
 #include "explorer/fewest_changes.hpp"
 #include "explorer/limited_exploration.hpp"
+#include "explorer/plan/defaults.hpp"
+#include "explorer/plan/trace_step.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {
@@ -30,8 +32,8 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
         "aggregation only");
   }
   const SwitchingSolution solution = solve_automatic(
-      input, model, grid, per_launch, switching_of(input, result.question), *goal,
-      (1.0 + goal->slack_frac + goal->tolerance_frac) * defaults.time_s, gap_frac, context);
+      input, model, grid, per_launch, applicable_switching(switching_of(input, result.question)),
+      *goal, (1.0 + goal->slack_frac + goal->tolerance_frac) * defaults.time_s, gap_frac, context);
   result.status = solution.status;
   result.objective = solution.total.energy_j;
   result.lower_bound = solution.lower_bound;
@@ -93,7 +95,11 @@ PlanResult answer(const Question& question, const Shared& shared, const Explorat
   }
   result.solve_time_s = seconds_since(start);
   if (result.plan.clock_of_site.empty()) return result;
-  result.sim = simulator.totals(result.plan, switching_of(input, question));
+  const SwitchModel switching = switching_of(input, question);
+  result.verdict = applicable(
+      std::vector<AppliedTarget>{{"", applied_step(input.trace, result.plan, grid, per_launch)}},
+      switching_in_earnest(switching, input.spec));
+  result.sim = simulator.totals(result.plan, switching);
   add_power(result.sim, input.host_power_w);
   // Plans of these granularities are chosen as if changes of clock were free.
   const std::vector<Mark> missed =
@@ -136,6 +142,8 @@ void mark(const Shared& shared, const Exploration& found, PlanResult& result) {
     add_power(*result.counted, input.host_power_w);
   }
   result.marks = marks_of_clocks(input.trace, model, found.grid, result.plan, found.cells);
+  if (!result.verdict.applicable)
+    result.marks.push_back({MarkKind::not_applicable, result.verdict.because});
   std::ranges::move(marks_of_step(input, found), std::back_inserter(result.marks));
   if (known_to_cost && result.question.counts_changes)
     result.marks.push_back(mark_of_counted_changes(change_text(real)));

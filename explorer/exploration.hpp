@@ -12,6 +12,7 @@
 #include "explorer/confidence/confidence.hpp"
 #include "explorer/goal.hpp"
 #include "explorer/marks.hpp"
+#include "explorer/plan/applicable.hpp"
 #include "explorer/solver.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/table/gpu_model.hpp"
@@ -46,6 +47,7 @@ struct PlanResult {
   std::optional<SavingInterval> interval;  ///< 90 %, of its change against the default clocks
   /// Of a plan that took changes of clock to be free: its totals with them, as the spec knows them.
   std::optional<Totals> counted;
+  PlanVerdict verdict;      ///< whether a GPU can be set to it; its reason is a mark too
   std::vector<Mark> marks;  ///< what to know beside these numbers
 
   [[nodiscard]] bool found() const noexcept { return sim.total.launches > 0; }

@@ -39,6 +39,7 @@ std::string_view name_of(MarkKind value) noexcept {
     case MarkKind::scaled: return name_of(CoefficientSource::scaled);
     case MarkKind::changes_counted: return "changes counted";
     case MarkKind::changes_ignored: return "changes ignored";
+    case MarkKind::not_applicable: return "not applicable";
     case MarkKind::slack_missed: return "slack missed";
     case MarkKind::changes_for_nothing: return "changes for nothing";
     case MarkKind::host_power_counted: return host_power_kind;

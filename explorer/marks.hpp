@@ -27,6 +27,7 @@ enum class MarkKind {
   scaled,               ///< kernels that were measured at other shapes
   changes_counted,      ///< changes of clock counted, in a run that takes them to be free
   changes_ignored,      ///< planned as if changes of clock cost nothing, which is known to be wrong
+  not_applicable,       ///< cannot be set on GPUs as it is, see applicable()
   slack_missed,         ///< as played, takes longer than was asked for
   changes_for_nothing,  ///< one clock for all saves as much
   host_power_counted,   ///< energies include the rest of the node

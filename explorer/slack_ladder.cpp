@@ -6,6 +6,7 @@
 #include "common/algorithms/parallel.hpp"
 #include "explorer/automatic.hpp"
 #include "explorer/choice.hpp"
+#include "explorer/plan/defaults.hpp"
 #include "models/table/gpu_model.hpp"
 
 namespace rubato {
@@ -35,7 +36,7 @@ void add_segments(const ExplorationInput& input, const Question& question, const
                   const ProfileTable& per_launch, const RunContext& context,
                   std::vector<SlackStep>& steps) {
   const GpuModel model = model_of(input);
-  const SwitchModel switching = switching_of(input, question);
+  const SwitchModel switching = applicable_switching(switching_of(input, question));
   std::array<std::optional<Cost>, ladder_slacks_frac.size()> least;
   parallel_for(least.size(), [&](std::size_t i) {
     const double slack_frac = ladder_slacks_frac[i];

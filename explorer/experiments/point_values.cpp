@@ -56,7 +56,7 @@ Goal goal_of(const Point& point) {
 Question question_of(const Point& point) {
   const std::string& granularity = point.text(AxisId::granularity);
   const std::string& aggregation = point.text(AxisId::aggregation);
-  const Question question{
+  Question question{
       named(granularity_named(granularity), "granularity", granularity,
             {"iteration", "pass", "kernel", "segment"}),
       named(aggregation_named(aggregation), "aggregation", aggregation, {"local", "global"}),
@@ -67,6 +67,9 @@ Question question_of(const Point& point) {
     throw UsageError(
         "granularity 'segment' plans for goal 'strict_waste' or 'relaxed_waste' with global "
         "aggregation only");
+  question.counts_changes =
+      !switching_of(point) &&
+      (question.granularity == Granularity::automatic || pipeline_of(point).has_value());
   return question;
 }
 
@@ -91,20 +94,19 @@ std::optional<PipelineSplit> pipeline_of(const Point& point) {
   return PipelineSplit{gpt_shape_of(point), stages, microbatches, schedule};
 }
 
-SwitchModel switching_of(const Point& point) {
-  const double stall_s = point.number(AxisId::switch_stall_us) / us_per_s;
-  const double latency_s = point.number(AxisId::switch_latency_us) / us_per_s;
-  SwitchModel model{.core = {.stall_s = stall_s,
-                             .energy_j = point.number(AxisId::switch_energy_j),
-                             .lead_s = std::max(latency_s - stall_s, 0.0)},
-                    .mem = {},
-                    .dwell_s = point.number(AxisId::switch_dwell_us) / us_per_s};
-  if (model.may_delay() && pipeline_of(point)) {
-    throw UsageError(
-        "switch_latency_us beyond the stall and switch_dwell_us are not modelled for pipelines; "
-        "expected 0, or pipeline_parallel = 1");
-  }
-  return model;
+std::optional<SwitchModel> switching_of(const Point& point) {
+  const auto given = [&](AxisId id) { return point.optional_number(id); };
+  const auto stall_us = given(AxisId::switch_stall_us),
+             latency_us = given(AxisId::switch_latency_us),
+             dwell_us = given(AxisId::switch_dwell_us), energy_j = given(AxisId::switch_energy_j);
+  if (!stall_us && !latency_us && !dwell_us && !energy_j) return std::nullopt;
+  const double stall_s = stall_us.value_or(0.0) / us_per_s;
+  return SwitchModel{
+      .core = {.stall_s = stall_s,
+               .energy_j = energy_j.value_or(0.0),
+               .lead_s = std::max(latency_us.value_or(0.0) / us_per_s - stall_s, 0.0)},
+      .mem = {},
+      .dwell_s = dwell_us.value_or(0.0) / us_per_s};
 }
 
 std::optional<WorkShape> work_shape_of(const Point& point) {

@@ -24,7 +24,7 @@ namespace rubato {
 
 /// What a change of clock takes. @throws UsageError for a pipeline with a dwell, or with a latency
 /// beyond the stall: neither is modelled there
-[[nodiscard]] SwitchModel switching_of(const Point& point);
+[[nodiscard]] std::optional<SwitchModel> switching_of(const Point& point);
 
 /// Shape of a generated trace; nothing for a fixed one.
 struct WorkShape {

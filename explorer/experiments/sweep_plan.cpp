@@ -57,6 +57,7 @@ Json question_json(const Question& question) {
     json["max_energy_j"] = or_null(time->max_energy_j);
     json["max_average_power_w"] = or_null(time->max_average_power_w);
   }
+  if (question.counts_changes) json["counts_changes"] = true;
   if (const auto* cost = std::get_if<LeastCost>(&question.goal)) {
     json["price_per_kwh"] = cost->prices.per_kwh;
     json["price_per_gpu_hour"] = cost->prices.per_gpu_hour;
@@ -226,6 +227,7 @@ class Planner {
   std::size_t setting_of(const Point& point) {
     const Hashed<GpuSpec>& gpu = spec(point.text(AxisId::gpu));
     Work work = work_of(point, *gpu.value);
+    const bool captured = std::holds_alternative<CapturedWork>(work.value);
     Setting setting{
         .id = {},
         .work = std::move(work.value),
@@ -233,7 +235,9 @@ class Planner {
         .power_limit_w =
             point.optional_number(AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
         .clocks = clocks_of(point, *gpu.value),
-        .switching = switching_of(point),
+        // Of traces and pipelines each question says whether it counts what the spec knows.
+        .switching =
+            switching_of(point).value_or(captured ? switch_model(*gpu.value) : SwitchModel{}),
         .host_power_w = point.number(AxisId::host_power_w),
         .seed = point.count(AxisId::seed),
         .options_json = {},

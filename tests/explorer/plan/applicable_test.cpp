@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
+#include "explorer/exploration.hpp"
 #include "explorer/plan/defaults.hpp"
+#include "explorer/plan/trace_step.hpp"
+#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 namespace {
@@ -139,6 +144,74 @@ TEST(SwitchingDefaults, NoRunOfASearchIsShort) {
         }
       }
     }
+  }
+}
+
+// Launch by launch, repeats written out.
+TEST(AppliedStep, HasTheTimeOfEachLaunchAtItsClock) {
+  const Trace trace = load_trace("gpt3-xl");
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const ClockGrid grid = make_clock_grid(spec, "");
+  const GpuModel model(spec, trace);
+  const ProfileTable table =
+      profile_table(evaluate_all(model, grid), trace.kernels.size(), grid.size());
+  std::mt19937 random(5);
+  for (const std::uint32_t clocks : {1U, 2U, 5U}) {
+    Plan plan = uniform_plan(trace, ClockId{0});
+    for (ClockId& clock : plan.clock_of_site)
+      clock = ClockId{static_cast<std::uint32_t>(random()) % clocks};
+    std::vector<std::pair<ClockId, double>> expected;
+    std::size_t site = 0;
+    for (const Segment& segment : trace.segments) {
+      for (std::uint64_t repeat = 0; repeat < segment.repeat; ++repeat) {
+        for (std::size_t i = 0; i < segment.launches.size(); ++i) {
+          const ClockId clock = plan.clock_of_site[site + i];
+          const double time_s = table.cost(index(segment.launches[i]), clock).time_s;
+          if (expected.empty() || expected.back().first != clock) expected.emplace_back(clock, 0.0);
+          expected.back().second += time_s;
+        }
+      }
+      site += segment.launches.size();
+    }
+    const auto step = applied_step(trace, plan, grid, table);
+    ASSERT_EQ(step.size(), expected.size());
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      EXPECT_EQ(step[i].clock, grid[expected[i].first]);
+      EXPECT_NEAR(step[i].time_s, expected[i].second, 1e-9 * expected[i].second);
+    }
+  }
+}
+
+// What a search for segments finds can be set, with the memory clock that it is not known how to
+// change left alone; and plans of free changes are judged all the same.
+TEST(SwitchingDefaults, SegmentsCanBeApplied) {
+  for (const bool knows_core : {false, true}) {
+    ExplorationInput input{.trace = load_trace("gpt3-xl"),
+                           .spec = load_gpu_spec("rtx-3080-ti"),
+                           .grid = "",
+                           .power_limit_w = {},
+                           .switching = {},
+                           .questions = {}};
+    if (knows_core) input.spec.switching.core_s = 0.005;  // and nothing of the memory clock
+    for (const double slack_frac : {0.0, 0.02, 0.05}) {
+      input.questions.push_back(
+          {Granularity::automatic, Aggregation::global, LeastWaste{slack_frac}, true});
+    }
+    input.questions.push_back({Granularity::kernel, Aggregation::global, LeastWaste{0.05}});
+    const Exploration found = explore(input);
+    for (const PlanResult& plan : found.plans) {
+      ASSERT_TRUE(plan.found());
+      const bool segments = plan.question.granularity == Granularity::automatic;
+      EXPECT_EQ(plan.verdict.applicable, segments) << plan.verdict.because;
+      const bool marked =
+          std::ranges::find(plan.marks, MarkKind::not_applicable, &Mark::kind) != plan.marks.end();
+      EXPECT_EQ(marked, !segments);
+      std::set<MemStateId> memory;
+      for (const ClockId clock : plan.plan.clock_of_site) memory.insert(found.grid[clock].mem);
+      EXPECT_TRUE(!segments || !knows_core || memory.size() == 1U);
+    }
+    const double saved = 1.0 - found.plans[2].sim.total.energy_j / found.baseline.total.energy_j;
+    EXPECT_GT(saved, knows_core ? 0.1 : 0.18);
   }
 }
 

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""What `explore` offers is what `rubato apply` sets: every plan that can be applied is exported and played on a GPU of the model.
+
+Usage: offered_is_applied_test.py RUBATO SOURCES [--all]
+  --all  every shipped GPU and slacks of 0, 1, 2 and 5 %, else a few
+
+The GPU runs on a clock of its own. Launches take the time and energy that the result database has for the clock in force; a request
+acts a latency later. The applier plays as it does beside training: it is told the passes, and asks for clocks when it would.
+"""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+sys.dont_write_bytecode = True
+RUBATO, SOURCES = (os.path.abspath(path) for path in sys.argv[1:3])
+ALL = "--all" in sys.argv
+sys.path[:0] = [str(Path(SOURCES, "tools", "python"))]
+from rubato.applier import Applier  # noqa: E402
+from rubato.errors import UsageError  # noqa: E402
+from rubato.hardware.backends import DryBackend  # noqa: E402
+from rubato.plan_file import load_plan  # noqa: E402
+
+STEPS = 30  # until durations are learned
+PROMISE = 0.005  # of time and energy; most are within 0.2 %
+AS_PLANNED = 0.97  # least share of a captured step at the planned clock: a plan may have 5 % in short stretches, few do
+SLACKS = (0, 1, 2, 5) if ALL else (0, 5)
+CAPTURE = Path(SOURCES, "docs", "examples", "run.pt.trace.json.gz")
+RANKS = Path(SOURCES, "docs", "examples", "pipeline", "rank*.pt.trace.json.gz")
+failed = []
+
+
+def check(what, holds, detail=""):
+    if not holds:
+        failed.append(what)
+        print(f"FAILED {what}: {detail}")
+
+
+def rubato(*arguments, statuses=(0,)):
+    done = subprocess.run([RUBATO, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode not in statuses:
+        sys.exit(f"rubato {' '.join(map(str, arguments))}: status {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+class ModelGpu(DryBackend):
+    """A GPU in virtual time: a request acts `latency_s` later."""
+
+    def __init__(self, latency_s):
+        super().__init__()
+        self.latency_s, self.now_s = latency_s, 0.0
+        self.coming = []  # at, 0 for core and 1 for memory, MHz
+        self.in_force = [None, None]
+
+    def set_core(self, index, mhz):
+        self.coming.append((self.now_s + self.latency_s, 0, mhz))
+
+    def set_mem(self, index, mhz):
+        self.coming.append((self.now_s + self.latency_s, 1, mhz))
+
+    def act(self):
+        """Changes that have come into effect by now."""
+        while self.coming and self.coming[0][0] <= self.now_s + 1e-12:
+            _, which, mhz = self.coming.pop(0)
+            self.in_force[which] = mhz
+
+
+def play(file, plan, step, rank=0):
+    """Plays passes of launches: `step` is a list of (pass, [launch]), a launch a function of (core, mem) that gives time and energy.
+
+    Returns time and energy of the last step, and its share at the clock of the plan; launches know that clock as their `planned`.
+    """
+    gpu = ModelGpu(file.core_latency_s)
+    with mock.patch("rubato.applier.time.perf_counter", lambda: gpu.now_s), mock.patch("rubato.held_clocks.time.perf_counter", lambda: gpu.now_s), \
+            mock.patch("rubato.applier.threading.Thread"):
+        applier = Applier(file, backend=gpu, granularity=plan.granularity, rank=rank, gpus=[0], guard=False, strict=True)
+        for _ in range(STEPS):
+            begin_s, energy_j, planned_s = gpu.now_s, 0.0, 0.0
+            for name, launches in step:
+                applier._border(name, gpu.now_s)
+                for launch, planned in launches:
+                    left = 1.0
+                    while left > 1e-12:
+                        gpu.act()
+                        time_s, launch_j = launch(*gpu.in_force)
+                        until_s = min([gpu.now_s + left * time_s] + [at for at, _, _ in gpu.coming] + [one[0] for one in applier._due])
+                        part = min(max((until_s - gpu.now_s) / time_s, 0.0), left)
+                        energy_j += part * launch_j
+                        planned_s += part * time_s if planned in (None, tuple(gpu.in_force)) else 0.0
+                        left = 0.0 if until_s >= gpu.now_s + left * time_s - 1e-15 else left - part
+                        gpu.now_s = max(until_s, gpu.now_s)
+                        while applier._due and applier._due[0][0] <= gpu.now_s:
+                            applier._ask(applier._due.pop(0)[1])
+            applier._border("", gpu.now_s)
+        errors = applier.report().errors
+        applier._thread = None
+        applier.close()
+    check(f"{file.path}: nothing goes wrong", not errors, errors)
+    step_s = gpu.now_s - begin_s
+    return step_s, energy_j, planned_s / step_s
+
+
+class Run:
+    """One exploration, stored, with its plans."""
+
+    def __init__(self, folder, name, *explore):
+        self.name, self.db, self.file = name, folder / "results.db", folder / "plan.json"
+        self.db.unlink(missing_ok=True)
+        rubato("explore", *explore, "--slack", ",".join(map(str, SLACKS)), "--db", self.db)
+        self.rows = sqlite3.connect(self.db)
+        self.rows.row_factory = sqlite3.Row
+        self.captured = self.rows.execute("SELECT count(*) FROM graph_runs").fetchone()[0] > 0
+
+    def plans(self):
+        view, key = ("v_graph_plans", "graph_plan_id") if self.captured else ("v_plans", "plan_id")
+        return [(row[key], row["granularity"], row["slack_pct"], row["notes"] or "") for row in self.rows.execute(
+            f"SELECT * FROM {view} WHERE goal <> 'default' AND time_s IS NOT NULL ORDER BY 1")]
+
+    def export(self, plan_id):
+        rubato("export", "--plan", "latest", "--plan-id", plan_id, "--db", self.db, "-o", self.file)
+        return load_plan(self.file)
+
+    def cells(self):
+        """Time and energy by kernel and by (core, memory) as they are set; in MHz, None for the driver's choice."""
+        found = {}
+        for row in self.rows.execute("SELECT k.name, c.core_mhz, c.mem_state, c.mem_mhz, c.is_default, x.time_s, x.energy_j FROM profile_cells x "
+                                     "JOIN kernels k USING (run_id, kernel_id) JOIN clocks c USING (run_id, clock_id)"):
+            core = None if row["core_mhz"] is None else round(row["core_mhz"])
+            mem = None if row["mem_state"] == "auto" else round(row["mem_mhz"])
+            found[row["name"], core, mem] = (row["time_s"], row["energy_j"])
+            if row["is_default"]:
+                default_mem = mem
+        return {**found, **{(name, core, None): cost for (name, core, mem), cost in found.items() if mem == default_mem}}
+
+    def launches(self, plan_id):
+        """Names of kernels by pass, in the order of the step."""
+        rows = self.rows.execute("SELECT segment, repeat, pass, kernel FROM v_plan_clocks WHERE plan_id = ? ORDER BY site_id", (plan_id,)).fetchall()
+        blocks = []  # a block's launches follow each other, and repeat as a whole
+        trace = json.loads(self.rows.execute("SELECT text FROM inputs WHERE kind = 'trace'").fetchone()[0])
+        lengths = {segment["name"]: len(segment["launches"]) for segment in trace["segments"]}
+        begin = 0
+        while begin < len(rows):
+            end = begin + lengths.get(rows[begin]["segment"], 1)
+            blocks += [rows[begin:end]] * rows[begin]["repeat"]
+            begin = end
+        step = []
+        for row in (row for block in blocks for row in block):
+            if not step or step[-1][0] != row["pass"]:
+                step.append((row["pass"], []))
+            step[-1][1].append(row["kernel"])
+        return step
+
+    def check(self):
+        played = 0
+        segments = set()
+        cells = None if self.captured else self.cells()
+        for plan_id, granularity, slack_pct, notes in self.plans():
+            what = f"{self.name}, {granularity}, slack {slack_pct:g} %"
+            late, refused = "slack missed" in notes, "not applicable" in notes
+            if granularity == "segment":
+                check(f"{what}: can be applied in time", not late and not refused, notes)
+                segments.add(slack_pct)
+            if late:
+                continue
+            file = self.export(plan_id)
+            plan = file.chosen
+            check(f"{what}: file and database agree", plan.applicable != refused, plan.because)
+            if refused:
+                self.check_refused(what, file)
+                continue
+            played += 1
+            if self.captured:
+                self.check_captured(what, file)
+            else:
+                self.check_trace(what, file, cells)
+        check(f"{self.name}: a plan of segments for every slack", len(segments) == len(SLACKS), segments)
+        print(f"{self.name}: {played} plans applied")
+
+    def check_refused(self, what, file):
+        try:
+            Applier(file, backend="dry", guard=False, strict=True).close()
+            check(f"{what}: is refused", False)
+        except UsageError as error:
+            check(f"{what}: is refused for what the planner says", file.chosen.because in str(error), error)
+
+    def check_trace(self, what, file, cells):
+        step = [(name, [(lambda core, mem, kernel=kernel: cells[kernel, core, mem], None) for kernel in kernels])
+                for name, kernels in self.launches(file.chosen.plan_id)]
+        time_s, energy_j, _ = play(file, file.chosen, step)
+        expected, base = file.chosen.expected, file.document["baseline"]
+        for quantity, found, promised in (("time", time_s, base["time_s"] * (1 + expected.time_change_frac)),
+                                          ("energy", energy_j, base["energy_j"] * (1 + expected.energy_change_frac))):
+            check(f"{what}: {quantity} is what was promised", abs(found / promised - 1) <= PROMISE, f"{found:.6g} instead of {promised:.6g}")
+
+    def check_captured(self, what, file):
+        for device in file.chosen.devices:
+            step = []
+            for segment in device.segments:
+                if not step or step[-1][0] != segment.pass_name:
+                    step.append((segment.pass_name, []))
+                clock = tuple(None if mhz is None else round(mhz) for mhz in (segment.clock.core_mhz, segment.clock.mem_mhz))
+                step[-1][1].append((lambda core, mem, s=segment: (s.time_s, s.energy_j), clock))
+            memory = {segment.clock.mem_mhz for segment in device.segments}
+            if len(memory) == 1:  # that is left alone
+                step = [(name, [(launch, (clock[0], None)) for launch, clock in launches]) for name, launches in step]
+            _, _, share = play(file, file.chosen, step, device.rank)
+            check(f"{what}, rank {device.rank}: runs at the planned clocks", share >= AS_PLANNED, f"{100 * share:.2f} % of the time")
+
+
+def gpus():
+    if not ALL:
+        return ["rtx-3080-ti", "a100-sxm4-80gb", "a40", "rtx-8000"]
+    return [row["name"] for row in json.loads(rubato("gpus", "--json"))]
+
+
+with tempfile.TemporaryDirectory() as made:
+    for gpu in gpus():
+        Run(Path(made), f"gpt3-xl on {gpu}", "gpt3-xl", "--gpu", gpu).check()
+    Run(Path(made), "a capture", CAPTURE, "--captured-clock", "1593/1410").check()
+    Run(Path(made), "four ranks", "--ranks", RANKS, "--captured-clock", "1593/1410", "--granularity", "iteration,gpu,pass,segment").check()
+print(f"{len(failed)} failed")
+sys.exit(1 if failed else 0)
