@@ -87,6 +87,9 @@ Json options_json(const Setting& setting, const std::string& spec_hash) {
     json["switch_lead_s"] = switching.core.lead_s;
     json["switch_dwell_s"] = switching.dwell_s;
   }
+  if (switching.mem) {
+    json["mem_switch_s"] = {switching.mem->lead_s, switching.mem->stall_s, switching.mem->energy_j};
+  }
   if (setting.host_power_w > 0.0) json["host_power_w"] = setting.host_power_w;
   if (const PipelineSplit* pipeline = setting.pipeline()) {
     json["pipeline_parallel"] = pipeline->stages;
