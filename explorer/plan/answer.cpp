@@ -1,0 +1,151 @@
+#include "explorer/plan/answer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+constexpr double totals_rounding = 1e-9;  // sums of launches differ in the last digits
+
+// Coarsest first.
+constexpr std::array coarse_to_fine{"iteration",  "gpu",    "stage",  "pass",
+                                    "microbatch", "kernel", "launch", "segment"};
+
+std::ptrdiff_t place_of(std::string_view granularity) {
+  return std::ranges::find(coarse_to_fine, granularity) - coarse_to_fine.begin();
+}
+
+double value_of_goal(const Goal& goal, const Cost& total, double gpus) {
+  const double time_s = total.time_s, energy_j = total.energy_j;
+  if (std::holds_alternative<LeastEdp>(goal)) return energy_j * time_s;
+  if (std::holds_alternative<LeastEd2p>(goal)) return energy_j * time_s * time_s;
+  if (std::holds_alternative<LeastTime>(goal)) return time_s;
+  if (const auto* cost = std::get_if<LeastCost>(&goal))
+    return cost->prices.of(time_s, energy_j, gpus);
+  return energy_j;
+}
+
+bool keeps_goal(const Goal& goal, const Cost& total, const Cost& defaults) {
+  const auto within = [](double value, double most) {
+    return value <= most * (1.0 + totals_rounding);
+  };
+  if (const auto* waste = std::get_if<LeastWaste>(&goal)) {
+    return within(total.time_s,
+                  (1.0 + waste->slack_frac + waste->tolerance_frac) * defaults.time_s);
+  }
+  const auto* time = std::get_if<LeastTime>(&goal);
+  return time == nullptr || (within(total.energy_j, time->max_energy_j.value_or(total.energy_j)) &&
+                             within(total.energy_j, time->max_average_power_w
+                                                        ? *time->max_average_power_w * total.time_s
+                                                        : total.energy_j));
+}
+
+// Among plans of one want. @return nothing: the default clocks, or no plan
+const Contender* best_rival(const std::vector<const Contender*>& plans) {
+  constexpr double enough = 0.9;
+  double least_frac = plans.front()->default_holds ? 1.0 - least_saving_frac
+                                                   : std::numeric_limits<double>::infinity();
+  double within_fit_frac = plans.front()->default_holds ? 0.0 : -least_frac;  // saved
+  for (const Contender* plan : plans) {
+    if (plan->fitted) within_fit_frac = std::max(within_fit_frac, 1.0 - plan->objective_frac);
+  }
+  const auto leaves = [&](const Contender* plan) {
+    return !plan->fitted && within_fit_frac >= enough * (1.0 - plan->objective_frac);
+  };
+  bool saves = false;
+  for (const Contender* plan : plans) {
+    if (leaves(plan) || plan->objective_frac > least_frac) continue;
+    least_frac = plan->objective_frac;
+    saves = true;
+  }
+  if (!saves) return nullptr;
+  const auto order = [](const Contender* plan) {
+    return std::tuple(plan->clock_changes, plan->clocks, place_of(plan->granularity),
+                      plan->aggregation != "global", plan->comm_sms.has_value(),
+                      plan->objective_frac);
+  };
+  const Contender* best = nullptr;
+  for (const Contender* plan : plans) {
+    if (leaves(plan) || plan->objective_frac > least_frac + alike_frac) continue;
+    if (best == nullptr || order(plan) < order(best)) best = plan;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string want_text(const Goal& goal) {
+  std::string text = name_of(goal);
+  const auto add = [&](std::string_view word, double value) {
+    text += fmt::format(" {}{}", word, format_number(value));
+  };
+  if (const auto* waste = std::get_if<LeastWaste>(&goal)) {
+    // Nine digits: a slack that a deadline stands for has rounding errors.
+    if (waste->slack_frac != 0.0) text += fmt::format(" {:.9g}", percent * waste->slack_frac);
+    if (waste->tolerance_frac != 0.0)
+      text += fmt::format(" + {:.9g}", percent * waste->tolerance_frac);
+  } else if (const auto* time = std::get_if<LeastTime>(&goal)) {
+    if (time->max_energy_j) add("J ", *time->max_energy_j);
+    if (time->max_average_power_w) add("W ", *time->max_average_power_w);
+  } else if (const auto* cost = std::get_if<LeastCost>(&goal)) {
+    for (const double price : {cost->prices.per_kwh, cost->prices.per_gpu_hour, cost->prices.pue})
+      add("", price);
+  }
+  return text;
+}
+
+Contender contender(const Goal& goal, const std::optional<Cost>& applied, const Cost& defaults,
+                    double gpus) {
+  const auto* waste = std::get_if<LeastWaste>(&goal);
+  Contender plan{.want = want_text(goal),
+                 .slack_frac = waste != nullptr ? waste->slack_frac : 0.0,
+                 .default_holds = keeps_goal(goal, defaults, defaults)};
+  if (!applied) return plan;
+  plan.holds = keeps_goal(goal, *applied, defaults);
+  plan.objective_frac = value_of_goal(goal, *applied, gpus) / value_of_goal(goal, defaults, gpus);
+  return plan;
+}
+
+std::vector<PlanAnswer> choose_answers(std::span<const Contender> plans) {
+  std::vector<PlanAnswer> answers;
+  for (const Contender& first : plans) {
+    if (std::ranges::find(answers, first.want, &PlanAnswer::want) != answers.end()) continue;
+    PlanAnswer& answer = answers.emplace_back(first.want);
+    std::vector<const Contender*> rivals;
+    for (const Contender& plan : plans) {
+      if (plan.want == first.want && plan.holds && plan.verdict.applicable) rivals.push_back(&plan);
+    }
+    const Contender* best = rivals.empty() ? nullptr : best_rival(rivals);
+    if (best != nullptr) answer.plan = static_cast<std::size_t>(best - plans.data());
+    answer.keeps_default = best == nullptr && first.default_holds;
+  }
+  return answers;
+}
+
+const PlanAnswer* headline(std::span<const Contender> plans, std::span<const PlanAnswer> answers) {
+  // Strict and relaxed waste are one goal.
+  const auto goal = [](const Contender& plan) {
+    const std::string_view name = std::string_view(plan.want).substr(0, plan.want.find(' '));
+    return names_waste(name) ? strict_waste : name;
+  };
+  const PlanAnswer* best = nullptr;
+  const Contender* of_best = nullptr;
+  for (const PlanAnswer& answer : answers) {
+    if (!answer.plan && !answer.keeps_default) continue;
+    const Contender& plan = *std::ranges::find(plans, answer.want, &Contender::want);
+    const bool takes = of_best == nullptr ||
+                       (goal(plan) == goal(*of_best) && plan.slack_frac < of_best->slack_frac);
+    if (takes) std::tie(best, of_best) = std::tuple(&answer, &plan);
+  }
+  return best;
+}
+
+}  // namespace rubato

@@ -1,0 +1,73 @@
+#pragma once
+// Which plan answers what was asked: the one that every command, page and view names.
+// docs/trust.md.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "explorer/goal.hpp"
+#include "explorer/plan/applicable.hpp"
+#include "models/table/profile_table.hpp"
+
+namespace rubato {
+
+/// Plans with objectives this much apart, as a share of the objective at the default clocks, are
+/// alike: the simplest of them is taken.
+inline constexpr double alike_frac = 1e-4;
+
+/// Where nothing saves this share of the objective, the default clocks stay.
+inline constexpr double least_saving_frac = 5e-4;
+
+/// A plan beside the default clocks, as the rule sees it. Plans that want the same compete.
+struct Contender {
+  std::string want;             ///< want_text() of its goal
+  double slack_frac = 0.0;      ///< of its want; 0 where time is not bounded by a slack
+  bool default_holds = true;    ///< the default clocks keep the time or budget
+  bool holds = false;           ///< a plan was found, and as applied it keeps the time or budget
+  double objective_frac = 0.0;  ///< what is wanted least, as applied, over that at default clocks
+  PlanVerdict verdict = {};
+  bool fitted = true;  ///< at clocks that the GPU was fitted at, only
+  std::int64_t clock_changes = 0;
+  std::int64_t clocks = 1;  ///< different ones
+  std::string granularity = {}, aggregation = "global";
+  std::optional<double> comm_sms = {};  ///< of collectives beside compute; nothing: as captured
+};
+
+/// What was found for a want.
+struct PlanAnswer {
+  std::string want;
+  std::optional<std::size_t> plan;  ///< its position; nothing: see `keeps_default`
+  bool keeps_default = false;       ///< the default clocks are the answer. Else no plan holds
+};
+
+/// Goal with slack, budgets and prices: "relaxed_waste 5", "least_cost 0.12 2 1.2".
+[[nodiscard]] std::string want_text(const Goal& goal);
+
+/// The part of a contender that follows from totals.
+/// @param applied   time and energy with the changes of clock; nothing: no plan was found
+/// @param defaults  time and energy at the default clocks
+/// @param gpus      number of GPUs in these energies
+[[nodiscard]] Contender contender(const Goal& goal, const std::optional<Cost>& applied,
+                                  const Cost& defaults, double gpus = 1.0);
+
+/// The answer of each want, in the order in which wants come first. Among plans that hold and are
+/// applicable, the default clocks stand too, where they hold:
+/// 1. A plan beyond the fitted clocks leaves where one within them saves 0.9 times as much.
+/// 2. Where nothing saves `least_saving_frac`, the default clocks are the answer.
+/// 3. Of the plans alike to the one of least objective: the one with the fewest changes of clock,
+/// then
+///    with the fewest clocks, of the coarsest granularity, of global aggregation, with collectives
+///    as captured, of the least objective. What is left is equal: the first one.
+[[nodiscard]] std::vector<PlanAnswer> choose_answers(std::span<const Contender> plans);
+
+/// The answer that a run is known by: of the goals the one asked first, of its slacks the least
+/// that has an answer. Null if nothing has one.
+[[nodiscard]] const PlanAnswer* headline(std::span<const Contender> plans,
+                                         std::span<const PlanAnswer> answers);
+
+}  // namespace rubato
