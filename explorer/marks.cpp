@@ -53,6 +53,10 @@ bool is_doubt(MarkKind value) noexcept {
          value == MarkKind::too_large || value == MarkKind::scaled;
 }
 
+bool has_mark(std::span<const Mark> marks, MarkKind kind) {
+  return std::ranges::find(marks, kind, &Mark::kind) != marks.end();
+}
+
 std::string kinds_text(std::span<const Mark> marks) {
   std::string text;
   for (const Mark& mark : marks) {

@@ -46,6 +46,8 @@ struct Mark {
   std::string reason;  ///< a sentence without its full stop
 };
 
+[[nodiscard]] bool has_mark(std::span<const Mark> marks, MarkKind kind);
+
 /// The kinds of marks, for a column of a table: "limit not reached, slack missed".
 [[nodiscard]] std::string kinds_text(std::span<const Mark> marks);
 

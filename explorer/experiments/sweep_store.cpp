@@ -11,6 +11,7 @@
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/run_writer.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/stored_answers.hpp"
 
 namespace rubato {
 
@@ -169,6 +170,7 @@ std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* c
   SqlTransaction transaction(connection_);
   RunWriter writer(connection_, input, found);
   std::vector<bool> stored;
+  std::optional<std::int64_t> changed;  // all are of one run
   for (std::size_t i = 0; i < units.size(); ++i) {
     const Unit& unit = *units[i];
     stored.push_back(!holds(connection_, unit));
@@ -179,11 +181,13 @@ std::vector<bool> SweepStore::add(const SweepPlan& plan, std::span<const Unit* c
       add_unit(unit,
                {.run_id = run_id, .plan_id = plan_id, .graph_run_id = {}, .graph_plan_id = {}},
                hashes.plans[i], wall_time_s);
+      changed = run_id;
     }
     add_memberships(plan, unit);
   }
-  if (std::ranges::find(stored, true) != stored.end()) {
+  if (changed) {
     writer.write_fronts();
+    store_answers(connection_, RunKind::trace, *changed);
   }
   transaction.commit();
   return stored;
@@ -227,6 +231,7 @@ bool SweepStore::add(const SweepPlan& plan, const Unit& unit, const GraphExplora
         captured_run_of(plan.settings[unit.setting], found, hashes.profile, command);
     const std::int64_t plan_id = store_graph_plan(connection_, run_id, found, found.plans.front());
     store_graph_front(connection_, run_id, front);
+    store_answers(connection_, RunKind::capture, run_id);
     add_unit(unit, {.run_id = {}, .plan_id = {}, .graph_run_id = run_id, .graph_plan_id = plan_id},
              hashes.plans.front(), found.wall_time_s);
   }

@@ -14,6 +14,7 @@
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"
 #include "explorer/pipeline/steady_plans.hpp"
+#include "explorer/plan/applicable.hpp"
 #include "explorer/solver.hpp"
 #include "sim/pipeline_run.hpp"
 
@@ -40,6 +41,9 @@ struct PipelineResult {
   /// Interval of the change against the baseline. Nothing yet after plan(): for modelled stages it
   /// comes from PipelineIntervals.
   std::optional<SavingInterval> interval = {};
+  std::optional<Prices> prices = {};  ///< of a plan of least cost: its deadline came of these
+  PlanVerdict verdict = {};           ///< whether GPUs can be set to it
+  bool fitted = true;                 ///< at clocks that the GPU was fitted at, only
 
   [[nodiscard]] bool found() const noexcept { return !plan.option_of_pass.empty(); }
 };

@@ -89,6 +89,8 @@ std::string captured_page(const ResultStore& store, std::int64_t graph_run, std:
        {"lines", spec ? single_clock_lines(unbeaten, *spec) : nlohmann::ordered_json::object()},
        {"errors", spec ? spec->fit_errors : std::map<std::string, double>{}},
        {"plans", rows("SELECT * FROM v_graph_plans WHERE graph_run_id = ? ORDER BY graph_plan_id")},
+       {"answers", rows("SELECT * FROM v_answer WHERE kind = 'capture' AND run_id = ? ORDER BY "
+                        "NOT is_headline, slack_pct")},
        {"notes", rows("SELECT kind, reason FROM graph_run_marks WHERE graph_run_id = ?1 UNION ALL "
                       "SELECT m.kind, m.reason FROM graph_plans p JOIN graph_plan_marks m USING "
                       "(graph_plan_id) WHERE p.graph_run_id = ?1")},

@@ -26,7 +26,7 @@ Json units_json(const ResultStore& store, const std::string& id) {
       "switch_stall_us, switch_energy_j, switch_latency_us, switch_dwell_us, seed, "
       "granularity, "
       "aggregation, goal, slack_pct, tolerance_pct, program_version, status, time_s, energy_j, "
-      "in_time, "
+      "in_time, is_answer, "
       "time_change_pct, energy_change_pct, energy_change_low_pct, energy_change_high_pct, "
       "clock_switches, gap_pct, notes, "
       "gpu_calibrated, "
@@ -42,7 +42,8 @@ Json fronts_json(const ResultStore& store, const std::string& id) {
   QueryResult points = store.query(
       "SELECT f.run_id, f.granularity, f.time_change_pct, f.energy_change_pct FROM "
       "(SELECT DISTINCT u.run_id FROM experiment_units e JOIN units u USING (unit_id) WHERE "
-      "e.experiment_id = ?) r JOIN v_front f ON f.run_id = r.run_id WHERE f.time_change_pct <= 100 "
+      "e.experiment_id = ?) r JOIN v_front f ON f.kind = 'trace' AND f.run_id = r.run_id WHERE "
+      "f.time_change_pct <= 100 "
       "ORDER BY f.run_id, f.granularity, f.point_id",
       {id});
   std::ranges::move(
@@ -80,18 +81,18 @@ Json fronts_json(const ResultStore& store, const std::string& id) {
   return fronts;
 }
 
-// Kernels under the best plan of the settings that save most.
+// Kernels under the answer of the settings that save most, or where none is under the plan that
+// saves most.
 Json kernels_json(const ResultStore& store, const std::string& id) {
   return rows_as_table(store.query(
       "SELECT k.run_id, k.plan_id, k.name, k.class, k.pass, k.energy_change_pct, "
       "k.time_change_pct, "
       "100.0 * k.default_energy_j / b.energy_j AS share_pct FROM "
       "(SELECT run_id, plan_id FROM (SELECT run_id, plan_id, energy_change_pct, row_number() OVER "
-      "(PARTITION BY run_id ORDER BY energy_j, plan_id) AS rank FROM v_experiment_units WHERE "
-      "experiment_id = ?1 AND plan_id IS NOT NULL AND energy_j IS NOT NULL) WHERE rank = 1 ORDER "
-      "BY energy_change_pct, "
-      "run_id "
-      "LIMIT ?2) best JOIN v_kernel_savings k ON k.plan_id = best.plan_id "
+      "(PARTITION BY run_id ORDER BY is_answer DESC, energy_j, plan_id) AS rank FROM "
+      "v_experiment_units WHERE experiment_id = ?1 AND plan_id IS NOT NULL AND energy_j IS NOT "
+      "NULL) WHERE rank = 1 ORDER BY energy_change_pct, run_id LIMIT ?2) best "
+      "JOIN v_kernels k ON k.kind = 'trace' AND k.plan_id = best.plan_id "
       "JOIN plans b ON b.run_id = best.run_id AND b.goal = 'default' ORDER BY k.run_id, "
       "k.kernel_id",
       {id, std::int64_t{max_heat_map_settings}}));

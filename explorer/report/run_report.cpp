@@ -82,14 +82,14 @@ constexpr std::string_view pass_unit =
 // For the page's slider: the Pareto front of each kernel, each pass and the iteration. At clocks on
 // a front of a pass or the iteration also the cells of all kernels.
 Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec) {
-  const auto iteration = clocked_groups(
-      store, run,
-      "SELECT 'iteration', clock, sum(time_s), sum(energy_j) FROM v_pass_grid WHERE run_id = ? "
-      "GROUP BY clock_id ORDER BY clock_id");
+  const auto iteration = clocked_groups(store, run,
+                                        "SELECT 'iteration', clock, sum(time_s), sum(energy_j) "
+                                        "FROM v_pass_grid WHERE kind = 'trace' AND "
+                                        "run_id = ? GROUP BY clock_id ORDER BY clock_id");
   const auto passes = clocked_groups(
       store, run,
       fmt::format("SELECT {} AS unit, clock, sum(time_s), sum(energy_j) FROM v_pass_grid WHERE "
-                  "run_id = ? GROUP BY unit, clock_id ORDER BY unit, clock_id",
+                  "kind = 'trace' AND run_id = ? GROUP BY unit, clock_id ORDER BY unit, clock_id",
                   pass_unit));
   const auto kernels = clocked_groups(
       store, run,
@@ -183,27 +183,30 @@ Json page_data(const ResultStore& store, std::int64_t run, std::string_view db) 
             "BY 1")},
       {"slider", slider_json(store, run, spec)},
       {"published", published_json(run_row)},
-      {"plans",
-       rows("SELECT p.*, (SELECT count(DISTINCT c.clock) FROM v_plan_clocks c WHERE c.plan_id = "
-            "p.plan_id) AS clocks FROM v_plans p WHERE p.run_id = {} ORDER BY p.plan_id")},
+      {"plans", rows("SELECT * FROM v_trace_plans WHERE run_id = {} ORDER BY plan_id")},
+      {"answers", rows("SELECT * FROM v_answer WHERE kind = 'trace' AND run_id = {} ORDER BY NOT "
+                       "is_headline, slack_pct")},
       {"notes", rows("SELECT m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) WHERE "
                      "p.run_id = {} ORDER BY m.plan_id, m.kind")},
       {"verifications",
        rows("SELECT * FROM v_verifications WHERE run_id = {} ORDER BY verification_id")},
-      {"front",
-       rows("SELECT granularity, time_change_pct, energy_change_pct FROM v_front WHERE run_id = {} "
-            "ORDER BY granularity, point_id")},
+      {"front", rows("SELECT granularity, time_change_pct, energy_change_pct FROM v_front WHERE "
+                     "kind = 'trace' AND run_id = {} "
+                     "ORDER BY granularity, point_id")},
       // A kernel's first launch stands for all of them: only plans by segment give them several.
       {"kernels",
-       rows("SELECT s.*, (SELECT c.clock FROM v_plan_clocks c WHERE c.plan_id = s.plan_id AND "
-            "c.kernel = s.name "
-            "ORDER BY c.site_id LIMIT 1) AS clock FROM v_kernel_savings s JOIN plans p USING "
-            "(plan_id) "
-            "WHERE s.run_id = {} AND p.goal <> 'default' ORDER BY s.plan_id, s.kernel_id")},
+       rows(
+           "SELECT s.plan_id, s.run_id, s.kernel_id, s.name, s.label, s.class, s.pass, s.launches, "
+           "s.time_s, s.energy_j, s.default_time_s, s.default_energy_j, s.time_change_pct, "
+           "s.energy_change_pct, s.saved_j, (SELECT c.clock FROM v_plan_clocks c WHERE c.plan_id "
+           "= s.plan_id AND c.kernel = s.name ORDER BY c.site_id LIMIT 1) AS clock FROM v_kernels "
+           "s JOIN plans p USING (plan_id) WHERE s.kind = 'trace' AND s.run_id = {} AND p.goal <> "
+           "'default' ORDER BY s.plan_id, s.kernel_id")},
       {"grid",
        rows("SELECT g.pass, g.clock, g.mem_state, g.core_mhz, g.time_s, g.energy_j, c.is_default "
             "FROM v_pass_grid g "
-            "JOIN clocks c USING (run_id, clock_id) WHERE g.run_id = {} ORDER BY g.pass, "
+            "JOIN clocks c USING (run_id, clock_id) WHERE g.kind = 'trace' AND g.run_id = {} ORDER "
+            "BY g.pass, "
             "g.clock_id")}};
 }
 

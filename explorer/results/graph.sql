@@ -23,7 +23,9 @@ CREATE TABLE graph_runs (
   source_anchored_s REAL NOT NULL,
   source_guessed_split_s REAL NOT NULL,   -- part of source_anchored_s: split as kernels of the class usually do
   source_fixed_s REAL NOT NULL,           -- no clock changes it
-  wall_time_s REAL NOT NULL
+  wall_time_s REAL NOT NULL,
+  asked INTEGER NOT NULL CHECK (asked IN (0, 1)),  -- 1: somebody asked for it; 0: an experiment did. 'latest' is the newest with 1
+  headline_want TEXT                      -- of the answer that the run is known by; NULL: of an experiment, or no answer
 ) STRICT;
 
 CREATE TABLE graph_plans (
@@ -51,7 +53,19 @@ CREATE TABLE graph_plans (
   counted_time_change_frac REAL,
   counted_energy_change_frac REAL,
   counted_in_time INTEGER CHECK (counted_in_time IN (0, 1)),
-  comm_sms REAL                           -- of collectives that run beside compute; NULL: as captured
+  comm_sms REAL,                          -- of collectives that run beside compute; NULL: as captured
+  -- What makes it the answer, or not (explorer/plan/answer.hpp); never NULL.
+  want TEXT,                              -- goal with slack, budgets and prices: plans that want the same compete
+  default_in_time INTEGER CHECK (default_in_time IN (0, 1)),  -- the default clocks keep time and budget
+  in_time INTEGER CHECK (in_time IN (0, 1)),  -- it does, with its changes of clock
+  objective_frac REAL,                    -- what is wanted least, with these, over that at the default clocks
+  applicable INTEGER CHECK (applicable IN (0, 1)),
+  not_applicable_because TEXT,
+  fitted INTEGER CHECK (fitted IN (0, 1)),  -- 0: at clocks beyond those that the GPU was fitted at
+  clocks INTEGER,                         -- different ones
+  applied_clock_changes INTEGER,
+  is_answer INTEGER NOT NULL DEFAULT 0 CHECK (is_answer IN (0, 1)),
+  keeps_default INTEGER NOT NULL DEFAULT 0 CHECK (keeps_default IN (0, 1))  -- the default clocks are the answer to what it wants
 ) STRICT;
 CREATE INDEX graph_plans_by_run ON graph_plans (graph_run_id);
 
@@ -69,6 +83,21 @@ CREATE TABLE graph_plan_clocks (
   energy_j REAL NOT NULL,
   kernel_key TEXT NOT NULL,               -- name, grid, block and shapes: the same in other captures of the same kernels
   PRIMARY KEY (graph_plan_id, row_id)
+) STRICT, WITHOUT ROWID;
+
+-- Kernels of a pass on a GPU at the default clocks.
+CREATE TABLE graph_kernels (
+  graph_run_id INTEGER NOT NULL REFERENCES graph_runs ON DELETE CASCADE,
+  row_id INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  device INTEGER NOT NULL,
+  pass TEXT NOT NULL,
+  kernel TEXT NOT NULL,
+  class TEXT NOT NULL,
+  launches INTEGER NOT NULL,
+  time_s REAL NOT NULL,                   -- sum over the launches
+  energy_j REAL NOT NULL,
+  PRIMARY KEY (graph_run_id, row_id)
 ) STRICT, WITHOUT ROWID;
 
 -- Collectives that several captured ranks share.

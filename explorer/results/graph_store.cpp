@@ -9,9 +9,11 @@
 
 #include "common/version.hpp"
 #include "explorer/graph/step_repeats.hpp"
+#include "explorer/results/answers.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/stored_answers.hpp"
 #include "traces/capture.hpp"
 #include "traces/capture_match.hpp"
 
@@ -20,7 +22,7 @@ namespace rubato {
 namespace {
 
 std::int64_t store_run(const SqlConnection& connection, const GraphRequest& request,
-                       const GraphExploration& found) {
+                       const GraphExploration& found, bool asked) {
   const ExecutionGraph& graph = found.run->graph;
   const ArcCounts arcs = graph.count_arcs();
   const auto sum = [](const auto& counts) {
@@ -34,13 +36,13 @@ std::int64_t store_run(const SqlConnection& connection, const GraphRequest& requ
   const GraphCoverage& c = found.coverage;
   SqlStatement(connection,
                "INSERT INTO graph_runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-               "?, ?, ?, ?, ?, ?, ?, ?)")
+               "?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)")
       .run(now_utc(), request.command, program_version(), files, found.model->spec().name,
            request.captured_clock, name_of(request.clock_source), found.model->power_limit_w(),
            found.run->activity_of_launch.size(), graph.gpus().size(), launches, graph.size(),
            sum(arcs.read), sum(arcs.inferred), found.captured_span_s, found.reproduced_span_s,
            baseline.span_s, baseline.total_energy_j, c.measured_s, c.anchored_s, c.guessed_split_s,
-           c.fixed_s, found.wall_time_s);
+           c.fixed_s, found.wall_time_s, asked);
   return connection.last_insert_id();
 }
 
@@ -84,6 +86,24 @@ void store_single_clocks(const SqlConnection& connection, std::int64_t run_id,
   for (const UniformRun& run : planner.uniform()) {
     clock.run(run_id, grid.label(run.clock), std::int64_t{run.clock == grid.default_clock()},
               run.span_s, run.energy_j);
+  }
+}
+
+void store_kernels(const SqlConnection& connection, std::int64_t run_id,
+                   const GraphExploration& found) {
+  const ExecutionGraph& graph = found.run->graph;
+  GraphPlanResult defaults;
+  defaults.plan = uniform_plan(graph, found.planner->grid().default_clock());
+  defaults.run = found.planner->baseline();
+  SqlStatement insert(connection,
+                      "INSERT INTO graph_kernels VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  const std::vector<PlanClock> rows = plan_clocks(*found.model, defaults);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const PlanClock& row = rows[i];
+    const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
+    const auto& kernel = graph.kernels()[index(row.kernel)];
+    insert.run(run_id, i, gpu.rank, gpu.device, name_of(row.pass), kernel.name,
+               name_of(kernel.kind), row.launches, row.time_s, row.energy_j);
   }
 }
 
@@ -165,10 +185,11 @@ std::vector<StoredSegment> stored_segments(const ResultStore& store, std::int64_
 }
 
 std::int64_t store_graph_setting(const SqlConnection& connection, const GraphRequest& request,
-                                 const GraphExploration& found) {
-  const std::int64_t run_id = store_run(connection, request, found);
+                                 const GraphExploration& found, bool asked) {
+  const std::int64_t run_id = store_run(connection, request, found, asked);
   store_marks(connection, "graph_run_marks", run_id, found.baseline_marks);
   store_single_clocks(connection, run_id, found);
+  store_kernels(connection, run_id, found);
   store_collectives(connection, run_id, found);
   return run_id;
 }
@@ -177,8 +198,13 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
                               const GraphExploration& found, const GraphPlanOutcome& outcome) {
   const GraphPlanResult& result = outcome.result;
   SqlStatement insert(connection,
-                      "INSERT INTO graph_plans VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                      "?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+                      "INSERT INTO graph_plans (graph_run_id, granularity, slack_frac, status, "
+                      "deadline_s, time_s, energy_j, lower_bound_j, gap_frac, time_change_frac, "
+                      "time_change_low_frac, time_change_high_frac, energy_change_frac, "
+                      "energy_change_low_frac, energy_change_high_frac, clock_changes, "
+                      "counted_clock_changes, counted_late_launches, counted_time_change_frac, "
+                      "counted_energy_change_frac, counted_in_time, comm_sms) VALUES "
+                      "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const SqlValue null;
   const auto if_found = [&](double value) { return result.found() ? SqlValue(value) : null; };
   const std::optional<CountedChanges>& counted = outcome.counted;
@@ -208,6 +234,7 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
              counted ? SqlValue(std::int64_t{counted->in_time}) : null,
              outcome.comm_sms ? SqlValue(*outcome.comm_sms) : null);
   const std::int64_t plan_id = connection.last_insert_id();
+  store_contender(connection, RunKind::capture, plan_id, contender_of(found, outcome));
   if (!result.found()) return plan_id;
   store_marks(connection, "graph_plan_marks", plan_id, outcome.marks);
   store_clocks(connection, plan_id, found, result);
@@ -247,9 +274,11 @@ std::int64_t store_graph_run(const std::filesystem::path& path, const GraphReque
   const std::vector<GraphFrontPoint> front = graph_front(found);
   SqlConnection connection = open_result_database(path);
   SqlTransaction transaction(connection);
-  const std::int64_t run_id = store_graph_setting(connection, request, found);
+  constexpr bool asked = true;
+  const std::int64_t run_id = store_graph_setting(connection, request, found, asked);
   for (const GraphPlanOutcome& outcome : found.plans)
     store_graph_plan(connection, run_id, found, outcome);
+  store_answers(connection, RunKind::capture, run_id);
   store_graph_front(connection, run_id, front);
   if (found.interrupted) {
     SqlStatement(connection, "INSERT INTO graph_run_marks VALUES (?, 'search ended early', ?)")

@@ -55,9 +55,11 @@ struct StoredSegment {
                                                          std::int64_t plan_id, std::int64_t rank,
                                                          std::int64_t device);
 
-/// Stores a captured run without its plans, in an open transaction. @return its graph_run_id
+/// Stores a captured run without its plans, in an open transaction.
+/// @param asked  by somebody, not by an experiment
+/// @return its graph_run_id
 std::int64_t store_graph_setting(const SqlConnection& connection, const GraphRequest& request,
-                                 const GraphExploration& found);
+                                 const GraphExploration& found, bool asked = false);
 
 /// Stores a plan of a stored captured run. @return its graph_plan_id
 std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_id,

@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "explorer/results/merge_tables.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/stored_answers.hpp"
 
 namespace rubato {
 
@@ -213,6 +215,9 @@ class Merger {
     for (const RecordTable& table : record_tables) counts.new_records += copy(table);
     counts.new_units = count(target_, "SELECT count(*) FROM main.units") - before;
     counts.known_units = count(target_, "SELECT count(*) FROM source.units") - counts.new_units;
+    for (const auto& [map, kind] :
+         {std::pair{"run_map", RunKind::trace}, std::pair{"graph_run_map", RunKind::capture}})
+      choose_among_more(map, kind);
     record_merge(target_, source_, counts);
     transaction.commit();
     return counts;
@@ -273,6 +278,14 @@ class Merger {
     const std::int64_t copied = count(target_, "SELECT changes()");
     if (copied != count(target_, "SELECT coalesce(sum(clocks), 0) FROM cell_map WHERE fresh"))
       refuse_rows(source_, "cell_rows");
+  }
+
+  // Runs that were known have plans of both databases now.
+  void choose_among_more(std::string_view map, RunKind kind) {
+    std::vector<std::int64_t> runs;
+    SqlStatement known(target_, fmt::format("SELECT new FROM {} WHERE NOT fresh", map));
+    while (known.next()) runs.push_back(value_as<std::int64_t>(known.value(0)));
+    for (const std::int64_t run : runs) store_answers(target_, kind, run);
   }
 
   void copy(const CopiedTable& table) {

@@ -43,6 +43,7 @@ inline constexpr std::array copied_tables{
     CopiedTable{"graph_run_marks", MergedRows::of_new_graph_runs},
     CopiedTable{"graph_collectives", MergedRows::of_new_graph_runs},
     CopiedTable{"graph_clocks", MergedRows::of_new_graph_runs},
+    CopiedTable{"graph_kernels", MergedRows::of_new_graph_runs},
     CopiedTable{"graph_front", MergedRows::of_all_graph_runs},
     CopiedTable{"graph_plans", MergedRows::of_new_graph_plans},
     CopiedTable{"graph_plan_clocks", MergedRows::of_new_graph_plans},

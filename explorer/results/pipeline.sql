@@ -21,7 +21,9 @@ CREATE TABLE pipeline_runs (
   tensor_parallel INTEGER NOT NULL,
   data_parallel INTEGER NOT NULL,
   least_time_s REAL NOT NULL,             -- no plan is faster
-  cheapest_time_s REAL NOT NULL           -- least energy per iteration
+  cheapest_time_s REAL NOT NULL,          -- least energy per iteration
+  asked INTEGER NOT NULL CHECK (asked IN (0, 1)),  -- 1: somebody asked for it; 0: an experiment did. 'latest' is the newest with 1
+  headline_want TEXT                      -- of the answer that the run is known by; NULL: of an experiment, or no answer
 ) STRICT;
 
 -- What every pass may run at, as planned from: any stored number can be made again.
@@ -43,7 +45,7 @@ CREATE TABLE pipeline_options (
 CREATE TABLE pipeline_plans (
   pipeline_plan_id INTEGER PRIMARY KEY,
   pipeline_run_id INTEGER NOT NULL REFERENCES pipeline_runs ON DELETE CASCADE,
-  goal TEXT NOT NULL CHECK (goal IN ('baseline', 'deadline', 'straggler')),
+  goal TEXT NOT NULL CHECK (goal IN ('baseline', 'deadline', 'straggler', 'least_cost')),
   status TEXT NOT NULL CHECK (status IN ('optimal', 'feasible', 'infeasible', 'time_limit')),
   deadline_s REAL,                        -- of the straggler, if that is the goal
   time_s REAL,                            -- NULL if infeasible
@@ -60,7 +62,19 @@ CREATE TABLE pipeline_plans (
   time_change_expected_pct REAL,
   energy_change_low_pct REAL,
   energy_change_high_pct REAL,
-  energy_change_expected_pct REAL
+  energy_change_expected_pct REAL,
+  -- What makes it the answer, or not (explorer/plan/answer.hpp); NULL: the baseline.
+  want TEXT,                              -- goal with slack, budgets and prices: plans that want the same compete
+  default_in_time INTEGER CHECK (default_in_time IN (0, 1)),  -- the default clocks keep time and budget
+  in_time INTEGER CHECK (in_time IN (0, 1)),  -- it does, with its changes of clock
+  objective_frac REAL,                    -- what is wanted least, with these, over that at the default clocks
+  applicable INTEGER CHECK (applicable IN (0, 1)),
+  not_applicable_because TEXT,
+  fitted INTEGER CHECK (fitted IN (0, 1)),  -- 0: at clocks beyond those that the GPU was fitted at
+  clocks INTEGER,                         -- different ones
+  applied_clock_changes INTEGER,
+  is_answer INTEGER NOT NULL DEFAULT 0 CHECK (is_answer IN (0, 1)),
+  keeps_default INTEGER NOT NULL DEFAULT 0 CHECK (keeps_default IN (0, 1))  -- the default clocks are the answer to what it wants
 ) STRICT;
 CREATE INDEX pipeline_plans_by_run ON pipeline_plans (pipeline_run_id, goal);
 

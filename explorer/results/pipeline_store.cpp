@@ -3,8 +3,10 @@
 #include <optional>
 
 #include "common/version.hpp"
+#include "explorer/results/answers.hpp"
 #include "explorer/results/provenance.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/stored_answers.hpp"
 
 namespace rubato {
 
@@ -27,6 +29,7 @@ class PipelineWriter {
     write_front();
     write_baseline();
     for (const PipelineResult& plan : plans) write_plan(plan);
+    store_answers(connection_, RunKind::pipeline, run_id_);
     return run_id_;
   }
 
@@ -35,7 +38,7 @@ class PipelineWriter {
     const PipelineShape& shape = work_.schedule.shape;
     SqlStatement(connection_,
                  "INSERT INTO pipeline_runs VALUES "
-                 "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                 "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, NULL)")
         .run(now_utc(), record_.command, program_version(), source_revision(), build_info(),
              host_name(), record_.profile, name_of(shape.kind), shape.stages, shape.microbatches,
              shape.chunks, shape.transfer_s, work_.blocked_power_w, record_.switch_cost.stall_s,
@@ -86,9 +89,11 @@ class PipelineWriter {
   }
 
   void write_plan(const PipelineResult& result) {
-    const std::int64_t plan_id =
-        insert_plan(result.after_end == AfterEnd::wait ? "straggler" : "deadline",
-                    name_of(result.status), result.deadline_s);
+    const std::int64_t plan_id = insert_plan(result.prices                        ? "least_cost"
+                                             : result.after_end == AfterEnd::wait ? "straggler"
+                                                                                  : "deadline",
+                                             name_of(result.status), result.deadline_s);
+    store_contender(connection_, RunKind::pipeline, plan_id, contender_of(planner_, result));
     if (result.plan.option_of_pass.empty()) return;
     write_totals(plan_id, result.run, result.energy_j, result.lower_bound_j, result.gap_frac);
     if (result.interval) write_interval(plan_id, *result.interval);

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -12,6 +10,7 @@
 #include "common/numbers.hpp"
 #include "explorer/marks.hpp"
 #include "explorer/results/first_row.hpp"
+#include "explorer/results/stored_answers.hpp"
 
 namespace rubato {
 
@@ -46,59 +45,34 @@ bool has_row(const ResultStore& store, const char* sql, std::int64_t id) {
 
 StoredRun newest_run(const ResultStore& store) {
   const auto found = store.query(
-      "SELECT 0, run_id, created_utc FROM runs UNION ALL "
-      "SELECT 1, graph_run_id, created_utc FROM graph_runs ORDER BY 3 DESC, 2 DESC LIMIT 1");
+      "SELECT 0, run_id, created_utc FROM runs WHERE asked UNION ALL SELECT 1, graph_run_id, "
+      "created_utc FROM graph_runs WHERE asked ORDER BY 3 DESC, 2 DESC LIMIT 1");
   if (found.rows.empty()) {
-    throw UsageError("the database has no runs",
-                     {.in = {}, .hint = "store one with 'rubato explore ... --db FILE'"});
+    throw UsageError(
+        "the database has no runs but those of experiments",
+        {.in = {}, .hint = "store one with 'rubato explore ... --db FILE', or name one"});
   }
   return {whole(found.rows[0][0]) == 1, whole(found.rows[0][1])};
 }
 
-// Columns as candidates_of reads them.
-constexpr const char* captured_plans_sql =
-    "SELECT v.graph_plan_id, v.granularity, v.goal, 'global', v.slack_pct / 100, v.time_s, "
-    "v.energy_j, v.time_change_pct + v.later, v.time_change_low_pct + v.later, "
-    "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
-    "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, p.lower_bound_j, "
-    "p.gap_frac, coalesce(p.counted_clock_changes, p.clock_changes), "
-    "coalesce(v.counted_in_time, 1), v.comm_sms, r.default_j * (1 + "
-    "(v.energy_change_pct + v.dearer) / 100) + coalesce((SELECT CAST(substr(m.reason, "
-    "instr(m.reason, 'worth ') + 6) AS REAL) FROM graph_plan_marks m WHERE m.graph_plan_id = "
-    "v.graph_plan_id AND m.kind = 'least cost'), 0) * r.gpus * r.default_s * (1 + "
-    "(v.time_change_pct + v.later) / 100) "
-    "FROM (SELECT *, "
-    "coalesce(counted_time_change_pct - time_change_pct, 0) AS later, "
-    "coalesce(counted_energy_change_pct - energy_change_pct, 0) AS dearer FROM v_graph_plans) v "
-    "JOIN graph_plans p USING (graph_plan_id) JOIN graph_runs r ON r.graph_run_id = "
-    "v.graph_run_id WHERE v.graph_run_id = ? AND v.time_s IS NOT NULL ORDER BY 1";
-constexpr const char* plans_sql =
-    "SELECT v.plan_id, v.granularity, v.goal, v.aggregation, coalesce(v.slack_frac, 0), v.time_s, "
-    "v.energy_j, v.time_change_pct + v.later, v.time_change_low_pct + v.later, "
-    "v.time_change_high_pct + v.later, v.energy_change_pct + v.dearer, "
-    "v.energy_change_low_pct + v.dearer, v.energy_change_high_pct + v.dearer, CASE WHEN v.goal IN "
-    "('strict_waste', 'relaxed_waste', 'least_energy') THEN v.lower_bound END, "
-    "v.gap_frac, v.clock_switches, NOT EXISTS (SELECT 1 FROM plan_marks m WHERE m.plan_id = "
-    "v.plan_id AND m.kind = 'slack missed'), NULL, v.objective FROM (SELECT w.*, p.lower_bound, "
-    "p.objective, p.slack_frac, p.gap_frac, "
-    "coalesce(100.0 * (p.counted_time_s - p.time_s) / b.time_s, 0) AS later, "
-    "coalesce(100.0 * (p.counted_energy_j - p.energy_j) / b.energy_j, 0) AS dearer "
-    "FROM v_plans w JOIN plans p USING (plan_id) "
-    "JOIN plans b ON b.run_id = w.run_id AND b.goal = 'default') v "
-    "WHERE v.run_id = ? AND v.goal <> 'default' AND v.time_s IS NOT NULL ORDER BY 1";
-
 std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run) {
   std::vector<PlanCandidate> found;
   for (const auto& row :
-       store.query(run.captured ? captured_plans_sql : plans_sql, {run.id}).rows) {
+       store
+           .query("SELECT plan_id, granularity, goal, aggregation, coalesce(slack_pct, 0.0) / 100, "
+                  "planned_time_s, planned_energy_j, time_change_pct, time_change_low_pct, "
+                  "time_change_high_pct, energy_change_pct, energy_change_low_pct, "
+                  "energy_change_high_pct, lower_bound_j, gap_pct / 100, clock_changes, in_time, "
+                  "comm_sms FROM v_plans WHERE kind = ? AND run_id = ? AND planned_time_s NOT NULL "
+                  "ORDER BY plan_id",
+                  {run.captured ? "capture" : "trace", run.id})
+           .rows) {
     PlanCandidate& one = found.emplace_back();
     one.id = whole(row[0]);
     one.granularity = text(row[1]);
     one.goal = text(row[2]);
     one.aggregation = text(row[3]);
-    // The time of a cheapest plan follows from prices: it has no slack.
-    const bool cheapest = one.goal == "least_cost";
-    one.slack_frac = cheapest ? 0.0 : real(row[4]);
+    one.slack_frac = real(row[4]);
     one.time_s = real(row[5]);
     one.energy_j = real(row[6]);
     one.time_change = {real(row[7]) / in_percent, fraction(row[8]), fraction(row[9])};
@@ -108,9 +82,38 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
     if (const auto* changes = std::get_if<std::int64_t>(&row[15])) one.clock_changes = *changes;
     one.in_time = whole(row[16]) != 0;
     one.comm_sms = optional_real(row[17]);
-    one.objective = cheapest ? real(row[18]) : one.energy_change.value;
   }
   return found;
+}
+
+// The answer among the plans that fit. Whoever names a granularity wants a plan of it, though
+// nothing is saved.
+PlanCandidate answer_among(const ResultStore& store, StoredRun run,
+                           const std::vector<PlanCandidate>& fit, bool default_stands) {
+  std::vector<Contender> plans;
+  std::vector<const PlanCandidate*> candidates;
+  const RunKind kind = run.captured ? RunKind::capture : RunKind::trace;
+  for (const auto& row : store.query(contenders_sql(kind), {run.id}).rows) {
+    const auto one = std::ranges::find(fit, whole(row[0]), &PlanCandidate::id);
+    if (one == fit.end()) continue;
+    plans.push_back(stored_contender(row));
+    if (!default_stands) plans.back().default_holds = false;
+    candidates.push_back(&*one);
+  }
+  const std::vector<PlanAnswer> answers = choose_answers(plans);
+  const PlanAnswer* named = headline(plans, answers);
+  if (named == nullptr) {
+    const auto late = std::ranges::find(fit, false, &PlanCandidate::in_time);
+    if (late != fit.end()) late->require_in_time();
+    throw NoPlanError("no plan of the run can be set on a GPU as it is",
+                      {.in = {}, .hint = "--granularity iteration has no changes of clock"});
+  }
+  if (!named->plan) {
+    throw NoPlanError(
+        "no plan saves anything: keep the default clocks",
+        {.in = {}, .hint = "'rubato show' lists the plans; their numbers name them all the same"});
+  }
+  return *candidates[*named->plan];
 }
 
 }  // namespace
@@ -204,11 +207,8 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
     throw UsageError(all.empty() ? "the run has no plan" : "the run has no such plan",
                      {.in = {}, .hint = "'rubato export plans' lists the plans of a run"});
   }
-  const PlanCandidate best = *std::ranges::min_element(fit, {}, [](const PlanCandidate& one) {
-    return std::tuple(one.goal == "least_cost", !one.goal.ends_with("waste"), !one.in_time,
-                      one.slack_frac, one.objective, fineness(one.granularity), one.id);
-  });
-  if (!plan_id) best.require_in_time();
+  const PlanCandidate best =
+      plan_id ? fit.front() : answer_among(store, run, fit, granularity.empty());
   // Strict and relaxed waste are one goal with other slacks.
   const auto family = [](const PlanCandidate& one) {
     return one.goal.ends_with("waste") ? std::string_view("waste") : std::string_view(one.goal);

@@ -26,7 +26,8 @@ struct StoredRun {
   std::int64_t id = 0;
 };
 
-/// @param name  "latest", a number, or "run:N" and "graph:N" where both kinds have N
+/// @param name  "latest" (that somebody asked for, not of an experiment), a number, or "run:N" and
+/// "graph:N" where both kinds have N
 /// @throws UsageError if there is no such run, or there are two
 [[nodiscard]] StoredRun find_stored_run(const ResultStore& store, std::string_view name);
 
@@ -48,8 +49,7 @@ struct PlanCandidate {
   /// Include what changes of clock take, where that is known. time_s and energy_j are as planned:
   /// the plan may have taken changes of clock to be free.
   StoredChange time_change, energy_change;
-  double objective = 0.0;  ///< less is better: change of energy, or of least_cost the cost
-  bool in_time = true;     ///< within its slack with those changes
+  bool in_time = true;  ///< within its slack with those changes
 
   /// @throws NoPlanError if it is not
   void require_in_time() const;
@@ -67,13 +67,11 @@ struct PlanChoice {
 };
 
 /// @param granularity, goal  empty: any; goals as they are stored or asked for ("cost")
-/// Of the plans that fit, the first in this order is chosen: those of waste goals, then of other
-/// goals, then of least_cost; in time; with the least slack; saving most (of least_cost the
-/// cheapest); of the coarsest granularity.
+/// The answer among the plans that fit (plan/answer.hpp): of all plans of a run the one it is known
+/// by.
 /// @return the chosen plan and those beside it
-/// @throws UsageError if no plan fits; NoPlanError if none that fits is in time, unless one is
-/// named
-///         by its id
+/// @throws UsageError if no plan fits; NoPlanError if none that fits is in time and applicable, or
+///         the default clocks are the answer, unless a plan is named by its id
 [[nodiscard]] PlanChoice choose_plans(const ResultStore& store, StoredRun run,
                                       std::string_view granularity, std::string_view goal,
                                       std::optional<std::int64_t> plan_id);

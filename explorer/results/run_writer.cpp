@@ -11,7 +11,9 @@
 
 #include "common/hash.hpp"
 #include "common/version.hpp"
+#include "explorer/results/answers.hpp"
 #include "explorer/results/provenance.hpp"
+#include "explorer/results/stored_answers.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -42,6 +44,22 @@ void insert_rows(const SqlConnection& connection, std::string_view insert_into, 
   }
 }
 
+// The clock of all launches of each kernel, shape [kernels]; nothing where they have several.
+std::vector<std::optional<ClockId>> clock_of_kernels(const Trace& trace, const Plan& plan) {
+  std::vector<std::optional<ClockId>> clocks(trace.kernels.size());
+  std::vector<bool> seen(trace.kernels.size());
+  const std::vector<Site> launches = sites(trace, plan);
+  for (std::size_t i = 0; i < plan.clock_of_site.size(); ++i) {
+    const std::size_t kernel = index(launches[i].kernel);
+    if (!seen[kernel])
+      clocks[kernel] = plan.clock_of_site[i];
+    else if (clocks[kernel] != plan.clock_of_site[i])
+      clocks[kernel].reset();
+    seen[kernel] = true;
+  }
+  return clocks;
+}
+
 }  // namespace
 
 std::string bits_of(std::span<const OperatingPoint> cells) {
@@ -62,14 +80,16 @@ std::string bits_of(std::span<const OperatingPoint> cells) {
 }
 
 std::int64_t RunWriter::write(const RunRecord& record) {
-  write_setting(record);
+  constexpr bool asked = true;
+  write_setting(record, asked);
   for (const PlanResult& result : found_.plans) write_plan(result);
+  store_answers(connection_, RunKind::trace, run_id_);
   write_fronts();
   return run_id_;
 }
 
-std::int64_t RunWriter::write_setting(const RunRecord& record) {
-  write_run(record);
+std::int64_t RunWriter::write_setting(const RunRecord& record, bool asked) {
+  write_run(record, asked);
   write_clocks();
   write_kernels();
   write_baseline();
@@ -84,7 +104,7 @@ std::string store_input(const SqlConnection& connection, std::string_view kind,
   return hash;
 }
 
-void RunWriter::write_run(const RunRecord& record) {
+void RunWriter::write_run(const RunRecord& record, bool asked) {
   const std::string trace_hash =
       store_input(connection_, "trace", input_.trace.name, to_json(input_.trace));
   const std::string spec_hash =
@@ -96,15 +116,15 @@ void RunWriter::write_run(const RunRecord& record) {
   SqlStatement::kept(
       connection_,
       "INSERT INTO runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-      "?, ?, ?, ?, ?)")
+      "?, ?, ?, ?, ?, ?, NULL)")
       .run(now_utc(), record.command, record.options_json, program_version(), source_revision(),
            build_info(), host_name(), found_.wall_time_s, trace_hash, input_.trace.name, spec_hash,
            input_.spec.name, input_.spec.calibrated,
            input_.power_limit_w.value_or(input_.spec.power_limit.limit_w),
            grid_name(input_.spec, input_.grid), switching.core.stall_s, switching.core.energy_j,
            found_.interrupted, switching.core.lead_s, switching.dwell_s,
-           of_mem(&SwitchCost::lead_s), of_mem(&SwitchCost::stall_s),
-           of_mem(&SwitchCost::energy_j));
+           of_mem(&SwitchCost::lead_s), of_mem(&SwitchCost::stall_s), of_mem(&SwitchCost::energy_j),
+           asked);
   run_id_ = connection_.last_insert_id();
 }
 
@@ -168,8 +188,9 @@ void RunWriter::write_baseline() {
       "VALUES (?, 'iteration', 'global', 'default', 'optimal', 0, 0)")
       .run(run_id_);
   const std::int64_t plan_id = connection_.last_insert_id();
-  write_totals(plan_id, found_.baseline);
-  write_entries(plan_id, uniform_plan(input_.trace, found_.grid.default_clock()));
+  const Plan defaults = uniform_plan(input_.trace, found_.grid.default_clock());
+  write_totals(plan_id, found_.baseline, defaults);
+  write_entries(plan_id, defaults);
   write_marks(plan_id, found_.baseline_marks);
 }
 
@@ -194,8 +215,9 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
            if_found(result.objective), if_found(result.lower_bound), if_found(result.gap_frac),
            static_cast<std::int64_t>(result.nodes), result.solve_time_s);
   const std::int64_t plan_id = connection_.last_insert_id();
+  store_contender(connection_, RunKind::trace, plan_id, contender_of(found_, result));
   if (!found) return plan_id;
-  write_totals(plan_id, result.sim);
+  write_totals(plan_id, result.sim, result.plan);
   if (result.interval) write_interval(plan_id, *result.interval);
   if (result.counted) {
     SqlStatement::kept(
@@ -207,7 +229,7 @@ std::int64_t RunWriter::write_plan(const PlanResult& result) {
   return plan_id;
 }
 
-void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim) {
+void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim, const Plan& plan) {
   SqlStatement::kept(
       connection_,
       "UPDATE plans SET time_s = ?, energy_j = ?, launches = ?, clock_switches = ?, "
@@ -224,11 +246,14 @@ void RunWriter::write_totals(std::int64_t plan_id, const SimResult& sim) {
     pass.run(plan_id, name_of(static_cast<Pass>(p)), totals.time_s, totals.energy_j,
              totals.launches);
   }
-  insert_rows(connection_, "INSERT INTO plan_kernels", 7, sim.by_kernel.size(),
+  const std::vector<std::optional<ClockId>> clocks = clock_of_kernels(input_.trace, plan);
+  insert_rows(connection_, "INSERT INTO plan_kernels", 8, sim.by_kernel.size(),
               [&](SqlStatement& insert, int position, std::size_t k) {
                 const Totals& totals = sim.by_kernel[k];
                 insert.bind_from(position, plan_id, run_id_, k, totals.time_s, totals.energy_j,
-                                 totals.launches, totals.power_limited_launches);
+                                 totals.launches, totals.power_limited_launches,
+                                 clocks[k] ? SqlValue(static_cast<std::int64_t>(index(*clocks[k])))
+                                           : SqlValue());
               });
 }
 

@@ -30,11 +30,14 @@ class RunWriter {
   /// Continues the run of an earlier writer for the same setting.
   void continue_run(std::int64_t run_id) noexcept { run_id_ = run_id; }
 
-  /// Writes the setting, all plans and all fronts. @return run_id
+  /// Writes a run that somebody asked for: the setting, all plans with their answers, all fronts.
+  /// @return run_id
   std::int64_t write(const RunRecord& record);
 
-  /// Writes run, clocks, kernels, cells and baseline, no plans or fronts. @return run_id
-  std::int64_t write_setting(const RunRecord& record);
+  /// Writes run, clocks, kernels, cells and baseline, no plans or fronts.
+  /// @param asked  by somebody, not by an experiment
+  /// @return run_id
+  std::int64_t write_setting(const RunRecord& record, bool asked = false);
 
   /// @return plan_id
   std::int64_t write_plan(const PlanResult& result);
@@ -43,14 +46,14 @@ class RunWriter {
   void write_fronts();
 
  private:
-  void write_run(const RunRecord& record);
+  void write_run(const RunRecord& record, bool asked);
   void write_clocks();
   void write_kernels();
   std::vector<std::int64_t> write_cells();
   std::int64_t row_of(std::span<const OperatingPoint> cells);
   void write_baseline();
   void write_front(const Front& front);
-  void write_totals(std::int64_t plan_id, const SimResult& sim);
+  void write_totals(std::int64_t plan_id, const SimResult& sim, const Plan& plan);
   void write_interval(std::int64_t plan_id, const SavingInterval& interval);
   void write_marks(std::int64_t plan_id, const std::vector<Mark>& marks);
   void write_entries(std::int64_t plan_id, const Plan& plan);

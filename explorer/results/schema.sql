@@ -34,7 +34,9 @@ CREATE TABLE runs (
   switch_dwell_s REAL NOT NULL,           -- from effect to next request
   mem_switch_lead_s REAL,                 -- NULL: as the core clock's, as those below
   mem_switch_stall_s REAL,
-  mem_switch_energy_j REAL
+  mem_switch_energy_j REAL,
+  asked INTEGER NOT NULL CHECK (asked IN (0, 1)),  -- 1: somebody asked for it; 0: an experiment did. 'latest' is the newest with 1
+  headline_want TEXT                      -- of the answer that the run is known by; NULL: of an experiment, or no answer
 ) STRICT;
 -- Runs outside experiments are known by their provenance when databases are merged.
 CREATE INDEX runs_by_time ON runs (created_utc);
@@ -126,7 +128,19 @@ CREATE TABLE plans (
   time_change_expected_pct REAL,          -- what to expect: the middle of the interval
   energy_change_expected_pct REAL,
   counted_time_s REAL,                    -- with changes of clock as the spec knows them, of a plan that took them to be free; else NULL
-  counted_energy_j REAL
+  counted_energy_j REAL,
+  -- What makes it the answer, or not (explorer/plan/answer.hpp); NULL: goal 'default'.
+  want TEXT,                              -- goal with slack, budgets and prices: plans that want the same compete
+  default_in_time INTEGER CHECK (default_in_time IN (0, 1)),  -- the default clocks keep time and budget
+  in_time INTEGER CHECK (in_time IN (0, 1)),  -- it does, with its changes of clock
+  objective_frac REAL,                    -- what is wanted least, with these, over that at the default clocks
+  applicable INTEGER CHECK (applicable IN (0, 1)),
+  not_applicable_because TEXT,
+  fitted INTEGER CHECK (fitted IN (0, 1)),  -- 0: at clocks beyond those that the GPU was fitted at
+  clocks INTEGER,                         -- different ones
+  applied_clock_changes INTEGER,
+  is_answer INTEGER NOT NULL DEFAULT 0 CHECK (is_answer IN (0, 1)),
+  keeps_default INTEGER NOT NULL DEFAULT 0 CHECK (keeps_default IN (0, 1))  -- the default clocks are the answer to what it wants
 ) STRICT;
 CREATE INDEX plans_by_run ON plans (run_id, goal, granularity, aggregation);
 
@@ -169,6 +183,7 @@ CREATE TABLE plan_kernels (
   energy_j REAL NOT NULL,
   launches INTEGER NOT NULL,
   power_limited_launches INTEGER NOT NULL,
+  clock_id INTEGER,                       -- of all its launches; NULL: they have several
   PRIMARY KEY (plan_id, kernel_id),
   FOREIGN KEY (run_id, kernel_id) REFERENCES kernels ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;

@@ -21,8 +21,8 @@ inline constexpr std::string_view unit_condition =
     "(?1 = '' OR unit_id IN (SELECT unit_id FROM experiment_units WHERE experiment_id = ?1)) "
     "AND (?2 IS NULL OR time_change_pct <= ?2)";
 
-/// The unit_id of the first unit in that order whose plan keeps its slack as it is played; nothing
-/// if there is none.
+/// The unit_id of the first unit in that order that is the answer of its setting. Where none is, of
+/// those in time and applicable; nothing if there is none.
 [[nodiscard]] std::optional<std::string> best_unit(const ResultStore& store,
                                                    const UnitOrder& order);
 

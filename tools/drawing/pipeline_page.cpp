@@ -10,6 +10,7 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/confidence/confidence.hpp"
+#include "explorer/results/answers.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/pipeline.hpp"
 #include "tools/drawing/svg.hpp"
@@ -80,10 +81,13 @@ std::string trust_facts(const PipelineRun& base, const PipelineResult* plan,
 Answer pipeline_answer(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
                        std::string_view doubts) {
   const PipelineRun& base = planner.baseline();
-  const PipelineResult* plan = first_plan(plans);
-  if (plan == nullptr)
+  const Answers<PipelineResult> answers = answers_of(planner, plans);
+  const PlanAnswer* named = answers.headline();
+  const PipelineResult* plan = named == nullptr ? nullptr : answers.plan(*named);
+  if (named == nullptr)
     return Answer().say(
         fmt::format("No plan keeps the time. The fastest takes {:.5g} s.", planner.least_time_s()));
+  if (plan == nullptr) return Answer().say("No plan saves anything: keep the highest clocks.");
   const auto [low, high] = std::ranges::minmax_element(plan->run.passes, {}, &TimedPass::core_mhz);
   const std::optional<SavingInterval>& interval = plan->interval;
   return Answer()

@@ -10,6 +10,7 @@
 #include "common/numbers.hpp"
 #include "common/version.hpp"
 #include "explorer/report/setting_lines.hpp"
+#include "explorer/results/answers.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 
 namespace rubato {
@@ -113,10 +114,6 @@ std::string no_plan(const Exploration& found) {
                      change_text(*fastest, found));
 }
 
-bool is_late(const PlanResult& plan) {
-  return std::ranges::find(plan.marks, MarkKind::slack_missed, &Mark::kind) != plan.marks.end();
-}
-
 }  // namespace
 
 std::string exploration_heading(std::string_view trace, const ExplorationInput& input,
@@ -215,34 +212,22 @@ std::string one_clock_text(const ExplorationInput& input, const Exploration& fou
                      change_text(plan, found), one_clock_line(input.spec, found.grid[chosen]));
 }
 
-// Whether a plan is for more slack than the least one that has a plan in time, which is named.
-bool is_for_more_time(const PlanResult& plan, const Exploration& found) {
-  const auto* waste = std::get_if<LeastWaste>(&plan.question.goal);
-  return waste != nullptr && std::ranges::any_of(found.plans, [&](const PlanResult& other) {
-           const auto* least = std::get_if<LeastWaste>(&other.question.goal);
-           return least != nullptr && least->slack_frac < waste->slack_frac && other.found() &&
-                  !is_late(other);
-         });
-}
-
-// What a plan takes with its changes of clock.
-const Totals& as_played(const PlanResult& plan) {
-  return plan.counted ? *plan.counted : plan.sim.total;
-}
-
 bool counts_changes(const Exploration& found) {
   return std::ranges::any_of(found.plans,
                              [](const PlanResult& plan) { return plan.question.counts_changes; });
 }
 
-// The plan that would be better than the one that is named if changes of clock were free.
+// The plan that would be better than the answer if changes of clock were free.
+// @param want  of the answer; empty: of any plan
 // @param best  energy or cost that it must be below
-std::string free_plan_text(const Exploration& found, const Measure& measure,
-                           const PlanResult* named, double best) {
+std::string free_plan_text(const Exploration& found, const Answers<PlanResult>& answers,
+                           const Measure& measure, std::string_view want, double best) {
   const PlanResult* free = nullptr;
-  for (const PlanResult& plan : found.plans) {
-    if (!measure.is_of(plan.question.goal) || !plan.counted || &plan == named) continue;
-    if (is_for_more_time(plan, found) || measure(plan.sim.total) >= best) continue;
+  for (std::size_t i = 0; i < found.plans.size(); ++i) {
+    const PlanResult& plan = found.plans[i];
+    if (!measure.is_of(plan.question.goal) || !plan.counted) continue;
+    if (!want.empty() && answers.contenders[i].want != want) continue;
+    if (measure(plan.sim.total) >= best) continue;
     if (free == nullptr || measure(plan.sim.total) < measure(free->sim.total)) free = &plan;
   }
   if (free == nullptr) return "";
@@ -260,38 +245,48 @@ std::string free_plan_text(const Exploration& found, const Measure& measure,
           : "");
 }
 
-// The best clock for all and the best plan of one kind of goal.
-std::string best_plans(const ExplorationInput& input, const Exploration& found,
-                       const Measure& measure, std::string_view db) {
-  const Totals& base = found.baseline.total;
-  // Half of the last digit of a change, below which the earlier plan stays.
-  constexpr double shown_frac = 5e-5;
-  const double shown = shown_frac * measure(base);
-  const PlanResult *best = nullptr, *one_clock = nullptr;
-  for (const PlanResult& plan : found.plans) {
-    if (!measure.is_of(plan.question.goal) || !plan.found() || is_late(plan)) continue;
-    if (is_for_more_time(plan, found)) continue;
-    const auto is_better = [&](const PlanResult* other) {
-      return other == nullptr || measure(as_played(plan)) < measure(as_played(*other)) - shown;
-    };
-    if (is_better(best)) best = &plan;
-    const std::vector<ClockId>& clocks = plan.plan.clock_of_site;
-    const bool all_same = std::ranges::count(clocks, clocks.front()) == std::ssize(clocks);
-    if (all_same && is_better(one_clock)) one_clock = &plan;
+// Of the plans that want what the answer wants: the best one with one clock. Null: there is none.
+const PlanResult* best_one_clock(const Answers<PlanResult>& answers, std::string_view want) {
+  const Contender* best = nullptr;
+  for (const Contender& plan : answers.contenders) {
+    if (plan.want != want || !plan.holds || plan.clocks != 1) continue;
+    if (best == nullptr || plan.objective_frac < best->objective_frac) best = &plan;
   }
-  const double reached = best == nullptr ? measure(base) : measure(as_played(*best));
-  const std::string free = free_plan_text(found, measure, best, reached - shown);
-  if (best == nullptr)
+  return best == nullptr
+             ? nullptr
+             : &answers.plans[static_cast<std::size_t>(best - answers.contenders.data())];
+}
+
+// The answer to one kind of goal, and the best clock for all beside it.
+std::string answer_text(const ExplorationInput& input, const Exploration& found,
+                        const Answers<PlanResult>& answers, const Measure& measure,
+                        std::string_view db) {
+  const Totals& base = found.baseline.total;
+  std::vector<PlanAnswer> of_measure;
+  for (const PlanAnswer& answer : answers.answers) {
+    const auto plan = std::ranges::find(answers.contenders, answer.want, &Contender::want);
+    if (measure.is_of(
+            found.plans[static_cast<std::size_t>(plan - answers.contenders.begin())].question.goal))
+      of_measure.push_back(answer);
+  }
+  const PlanAnswer* named = headline(answers.contenders, of_measure);
+  if (named == nullptr) {
+    const std::string free = free_plan_text(found, answers, measure, "", measure(base));
     return (free.empty() ? no_plan(found)
                          : "No plan is in time once changes of clock are counted.\n") +
            free;
-  if (reached >= measure(base) - shown) return nothing_gained(found, measure) + free;
+  }
+  const PlanResult* best = answers.plan(*named);
+  const Totals& reached = best == nullptr ? base : best->counted ? *best->counted : best->sim.total;
+  const std::string free = free_plan_text(found, answers, measure, named->want,
+                                          measure(reached) - alike_frac * measure(base));
+  if (best == nullptr) return nothing_gained(found, measure) + free;
+  const PlanResult* one_clock = best_one_clock(answers, named->want);
   std::string text;
   if (one_clock != nullptr) {
     const Totals& one = one_clock->sim.total;
-    const bool tie = std::abs(measure(one) - measure(base)) <= shown &&
-                     one.time_s >= base.time_s * (1.0 - shown_frac);
-    text += one_clock_text(input, found, *one_clock, tie, measure);
+    const bool tie = std::abs(measure(one) - measure(base)) <= least_saving_frac * measure(base);
+    text += one_clock_text(input, found, *one_clock, tie && best != one_clock, measure);
   }
   if (best == one_clock) return text + free;
   return text +
@@ -313,8 +308,9 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
   const bool only_cost = std::ranges::all_of(found.plans, [](const PlanResult& plan) {
     return std::holds_alternative<LeastCost>(plan.question.goal);
   });
+  const Answers<PlanResult> answers = answers_of(found);
   std::string text;
-  if (!prices || !only_cost) text += best_plans(input, found, {}, db);
+  if (!prices || !only_cost) text += answer_text(input, found, answers, {}, db);
   if (!prices) return text;
   const Totals& base = found.baseline.total;
   return text +
@@ -322,7 +318,7 @@ std::string exploration_answer(const ExplorationInput& input, const Exploration&
              "Least cost at {}: a second more pays where it saves more J.\n"
              "1000 steps of one GPU at the default clocks cost {:.4g}.\n",
              prices_text(*prices), 1000.0 * prices->of(base.time_s, base.energy_j)) +
-         best_plans(input, found, {prices}, db);
+         answer_text(input, found, answers, {prices}, db);
 }
 
 std::string shares_text(std::initializer_list<std::pair<double, std::string_view>> parts) {

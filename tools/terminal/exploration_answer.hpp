@@ -21,8 +21,8 @@ namespace rubato {
 [[nodiscard]] OutputTable run_table(std::string_view trace, const ExplorationInput& input,
                                     const Exploration& found);
 
-/// The one clock for all and the plan of several clocks that save most, each with the lines that
-/// set it. Both are in time, with changes of clock counted where the spec knows them.
+/// The answer of the exploration, with the lines that set it; where it has several clocks, before
+/// it the best one clock for all. Of the goals asked first, and of least cost.
 /// @param db  see play_lines
 [[nodiscard]] std::string exploration_answer(const ExplorationInput& input,
                                              const Exploration& found, std::string_view db);

@@ -49,20 +49,12 @@ std::string files_text(std::string_view lines) {
   return text;
 }
 
-std::int64_t best_plan_of_latest_run(const ResultStore& store) {
-  const QueryResult found =
-      store.query("SELECT plan_id FROM v_best_plan ORDER BY run_id DESC LIMIT 1");
-  if (found.rows.empty())
-    throw UsageError("the database has no strict waste plan",
-                     {.in = {}, .hint = "name one with --plan"});
-  return value_as<std::int64_t>(found.rows.front().front());
-}
-
 std::int64_t latest_run(const ResultStore& store) {
-  const SqlValue latest = store.query("SELECT max(run_id) FROM runs").rows.front().front();
+  const SqlValue latest =
+      store.query("SELECT max(run_id) FROM runs WHERE asked").rows.front().front();
   if (const auto* run = std::get_if<std::int64_t>(&latest)) return *run;
   throw UsageError(
-      "the database has no runs",
+      "the database has no runs but those of experiments",
       {.in = {},
        .hint = "store one with 'rubato explore --db' or 'rubato reproduce spaan2026 --db'"});
 }

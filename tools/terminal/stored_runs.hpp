@@ -28,10 +28,6 @@ struct PlanName {
 /// The newest run of a database. @throws UsageError if there is none
 [[nodiscard]] std::int64_t latest_run(const ResultStore& store);
 
-/// The strict waste plan that saves most in the newest run that has one.
-/// @throws UsageError if there is none
-[[nodiscard]] std::int64_t best_plan_of_latest_run(const ResultStore& store);
-
 /// The experiment with that id, the beginning of one, or that name; "latest" is the one begun last.
 /// @throws UsageError naming the experiments there are, if none or several match
 [[nodiscard]] std::string experiment_id(const ResultStore& store, const std::string& name);

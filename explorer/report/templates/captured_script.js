@@ -27,29 +27,23 @@ function answer() {
   const files = run.captures.split("\n");
   element("subtitle").textContent = `${files[0].split("/").pop()}${files.length > 1 ? ` and ${files.length - 1} more ranks` : ""}: ` +
     `${run.gpus} GPU${run.gpus > 1 ? "s" : ""}, ${run.gpu}, power limit ${run.power_limit_w} W`;
-  const least = (list) => list.length === 0 ? undefined : list.reduce((a, b) => b.energy_j < a.energy_j ? b : a);
-  const kept = found.filter((p) => p.counted_in_time !== 0 && !(p.notes || "").includes("slack missed"));
-  // With its changes of clock counted, where it is known what they take, and still in time.
   const energy = playedEnergy;
-  // Of the least slack that was asked for, as the command line says it.
-  const slacks = [...new Set(kept.filter(isForTime).map((p) => p.slack_pct))].sort((a, b) => a - b);
-  const ofSlack = (slack) => kept.filter((p) => isForTime(p) && p.slack_pct === slack);
-  const asked = slacks.length > 0 ? ofSlack(slacks[0]) : kept;
-  const anySingle = least(asked.filter((p) => p.granularity === "iteration")), single = anySingle && energy(anySingle) <= -least_shown_pct ? anySingle : null;
-  const best = d3.least(asked, energy);
-  const later = slacks.slice(1).map((slack) => d3.least(ofSlack(slack), energy)).filter((p) => energy(p) < -least_shown_pct).map((p) =>
+  const planOf = (a) => a && found.find((p) => p.graph_plan_id === a.plan_id);
+  const named = data.answers[0], best = planOf(named);
+  const later = data.answers.filter((a) => a !== named && a.slack_pct !== null).sort((a, b) => a.slack_pct - b.slack_pct).map(planOf).filter((p) => p).map((p) =>
     `${withinText(p.slack_pct).trim()}, ${clocksText(p).includes("/") ? clockWords(clocksText(p)) : clocksText(p)}: energy ${percent(energy(p))}, time ${percent(playedTime(p))}`);
   const laterText = later.length > 0 ? `With more time: ${later.join("; ")}. The slider says what to set.` : "";
-  const shown = single || best;
-  if (!shown) {
+  if (!named) {
     headline("", found.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks." : "No plan keeps the time that was asked for.");
     return;
   }
-  if (slacks.length > 0 && energy(best) > -least_shown_pct) {
-    headline("", `No plan saves energy${withinText(slacks[0])}: keep the default clocks.`, null, laterText);
+  if (!best) {
+    headline("", `No plan saves energy${named.slack_pct === null ? "" : withinText(named.slack_pct)}: keep the default clocks.`, null, laterText);
     warnings();
     return;
   }
+  const anySingle = d3.least(found.filter((p) => p.granularity === "iteration" && p.goal === best.goal && p.slack_pct === best.slack_pct && p.counted_in_time !== 0), energy);
+  const single = anySingle && energy(anySingle) <= -least_shown_pct ? anySingle : null, shown = single || best;
   const finer = best === shown ? "" : `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
       (best.counted_in_time === null ? `: ${saves(best)}` : `, counted: energy ${percent(energy(best))}, time ${percent(best.counted_time_change_pct)}`) +
       (best.bound_change_pct === null ? `. Gap ${fixed(best.gap_pct, 2)} % of its cost.` : `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`);

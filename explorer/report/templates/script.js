@@ -12,13 +12,9 @@ const intervalText = (p) => p.energy_change_low_pct === null ? "" : ` (90 %: ${r
 const saves = (p) => `energy ${percent(p.energy_change_pct)}${intervalText(p)}, time ${percent(p.time_change_pct)}`;
 const kernelsOf = (plan) => data.kernels.filter((k) => k.plan_id === plan.plan_id);
 
-// Of the plans that are in time, those within the least slack come first; else whatever was found.
+// The answer that every command names (of a run of an experiment that of the least slack); without a plan where the default clocks are it.
 const inTime = plans.filter((p) => !(p.notes || "").includes("slack missed"));
-function answered() {
-  const waste = inTime.filter((p) => p.slack_pct !== null && p.aggregation === "global");
-  const least = d3.min(waste, (p) => p.slack_pct);
-  return waste.length > 0 ? waste.filter((p) => p.slack_pct === least) : inTime;
-}
+const named = data.answers[0], best = named && plans.find((p) => p.plan_id === named.plan_id);
 // With changes of clock counted, where it is known what they take.
 const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
 const leastEnergy = (list) => d3.least(list, playedEnergy);
@@ -26,13 +22,12 @@ const leastEnergy = (list) => d3.least(list, playedEnergy);
 function answer() {
   element("subtitle").textContent = `${run.trace_name} on ${data.gpu_title}, power limit ${run.power_limit_w} W, ${new Set(data.grid.map((c) => c.clock)).size} clocks`;
   document.title = `${run.trace_name} on ${run.gpu}`;
-  const asked = answered(), anySingle = leastEnergy(asked.filter((p) => p.granularity === "iteration"));
-  const single = anySingle && playedEnergy(anySingle) <= -least_shown_pct ? anySingle : null;
-  const finest = leastEnergy(asked), best = single && playedEnergy(finest) > playedEnergy(single) - least_shown_pct ? single : finest;
+  const single = best && (leastEnergy(inTime.filter((p) => p.clocks === 1 && p.goal === best.goal && p.slack_pct === best.slack_pct &&
+    playedEnergy(p) <= -least_shown_pct)) || null);
   const shown = single || best;
-  if (!shown) {
+  if (!named) {
     headline("", `${plans.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks" : "No plan does what was asked for"}. The default clocks take ${timeText(baseline.time_s)} and ${fixed(baseline.energy_j, 1)} J.`);
-  } else if (best.energy_j >= baseline.energy_j) {
+  } else if (!best) {
     headline("", "No plan that is in time saves energy: keep the default clocks.");
   } else {
     const clock = kernelsOf(shown)[0]?.clock;
@@ -54,7 +49,6 @@ const others = Object.keys(sources).filter((s) => s !== "measured");
 function trust() {
   const errors = Object.entries(data.errors), worst = worstError(errors);
   const all = d3.sum(data.coverage, (c) => c.time_s), share = (source) => d3.sum(data.coverage.filter((c) => c.source === source), (c) => c.time_s) / all;
-  const asked = answered(), best = leastEnergy(asked);
   const last = best && data.verifications.filter((v) => v.plan_id === best.plan_id).at(-1);
   facts("#trust", [
     ["Kernels", `${fixed(100 * share("measured"), 0)} % of the time in kernels that were measured on this GPU` +
@@ -244,7 +238,7 @@ function drawFront() {
   markChosen();
 }
 
-// Kernels under the plan that the slider gives, as rows of v_kernel_savings.
+// Kernels under the plan that the slider gives, as rows of v_kernels.
 function slidKernels() {
   const cells = new Map(free.kernel.map((k) => [k.name, k]));
   return kernelsOf(plans[0]).map((k) => {
@@ -329,12 +323,12 @@ fill("pass", present.map((pass) => [pass, words(pass)]), present.includes("forwa
 element("quantity").addEventListener("change", drawGrid);
 drawGrid();
 drawFront();
-const best = leastEnergy(answered()) || plans[plans.length - 1];
+const first = best || plans[plans.length - 1];
 const select = fill("plan", [["slider", "as the slider above says"], ...plans.map((p) => [p.plan_id, planName(p)])], null, () => drawKernels(select.value));
 const last_pct = 100 * (d3.sum(free.kernel, (k) => k.options[k.options.length - 1][1]) / baseline.time_s - 1);
 Object.assign(element("slack"), {min: 0, max: Math.min(50, Math.max(5, Math.ceil(last_pct)))});
-fill("grain", granularities.map((name) => [name, name]), best && granularities.includes(best.granularity) ? best.granularity : inTime.some((p) => p.granularity === "iteration") ? "iteration" : "kernel", slide);
-element("slack").value = best && best.slack_pct !== null ? best.slack_pct : 0;
+fill("grain", granularities.map((name) => [name, name]), first && granularities.includes(first.granularity) ? first.granularity : inTime.some((p) => p.granularity === "iteration") ? "iteration" : "kernel", slide);
+element("slack").value = first && first.slack_pct !== null ? first.slack_pct : 0;
 element("slack").addEventListener("input", slide);
 element("far").addEventListener("change", drawFront);
 slide();
@@ -343,7 +337,7 @@ const shownPlan = () => {
   if (plans.length === 0) { element("h-kernels").parentNode.hidden = true; return; }
   drawKernels(select.value);
 };
-if (best) select.value = best.plan_id;
+if (first) select.value = first.plan_id;
 shownPlan();
 whenResized(() => { drawFront(); drawGrid(); shownPlan(); });
 // Options without a value are left out, and so are zeros, such as what a free change of clock takes.

@@ -224,9 +224,11 @@ TEST_F(Merge, KnowsEveryTable) {
     INSERT INTO verifications VALUES (2, 't', 'c', 'v', 'p', 'm', 'g', 's', 'pass', 1, 1, 5,
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'kept', 'kept');
     INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
-      1, 1, 1, 1, 0, 1, 0, 0, 1);
+      1, 1, 1, 1, 0, 1, 0, 0, 1, 1, NULL);
     INSERT INTO graph_plans VALUES
-      (8, 6, 'segment', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, NULL);
+      (8, 6, 'segment', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, NULL,
+       'strict_waste', 1, 1, 1, 1, NULL, 1, 1, 0, 1, 0);
+    INSERT INTO graph_kernels VALUES (6, 0, 0, 0, 'forward', 'k', 'gemm', 1, 1, 1);
     INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
     INSERT INTO graph_segments VALUES (8, 0, 0, 0, NULL, 'forward', 'm/c', 1, 0, 1, 1, 'k', 0);
     INSERT INTO graph_settings SELECT 'h', 6, 'f', 'h', min(input_hash), 1, 'g', 0, 0, 0, 0, 0, 'h' FROM inputs;
@@ -236,11 +238,12 @@ TEST_F(Merge, KnowsEveryTable) {
     INSERT INTO graph_front VALUES (6, 0, 1, 1);
     INSERT INTO graph_collectives VALUES (6, 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1);
     INSERT INTO pipeline_runs VALUES
-      (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1);
+      (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, NULL);
     INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1, 200);
     INSERT INTO pipeline_front VALUES (3, 0, 1, 1, 1, 0);
     INSERT INTO pipeline_plans VALUES
-      (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+      (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0);
     INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0, 200);)";
   open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));

@@ -53,7 +53,8 @@ class Export(WithProgram):
 
     def test_auto_memory_and_core_are_null(self):
         self.explore(gpu="rtx-3080-ti", goal="edp", granularity="iteration", clocks="mem=auto core=auto")
-        clocks = self.export()["clocks"]
+        self.assertEqual(rubato.run("export", "--plan", "latest", "--db", self.db), "")  # nothing saves: the answer is to keep the default clocks
+        clocks = self.export("latest", "--granularity", "iteration")["clocks"]
         self.assertEqual(clocks, [{"label": "auto/auto", "mem_mhz": None, "core_mhz": None}])
 
     def test_the_choice(self):
@@ -73,7 +74,7 @@ class Export(WithProgram):
         self.assertEqual({(s.pass_name, s.clock.label) for s in file.chosen.device().segments}, {(r["pass"], r["clock"]) for r in rows})
         self.assertEqual(6 * sum(s.launches for s in file.chosen.device().segments), sum(r["launches"] for r in rows))  # six steps
         self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", granularity="pass")
-        self.assertEqual(self.export()["source"]["run_id"], 2)
+        self.assertEqual(self.export("latest", "--granularity", "pass")["source"]["run_id"], 2)
 
     def test_captured_plans_are_set_launch_by_launch(self):
         run = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
@@ -106,7 +107,7 @@ class Export(WithProgram):
 
     def test_more_slack_is_beside_the_plan_for_stragglers(self):
         self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", granularity="pass")
-        file = rubato.load_plan(self.export())
+        file = rubato.load_plan(self.export("latest", "--granularity", "pass"))
         self.assertEqual([plan.slack_frac for plan in file.slower], [0.01, 0.02, 0.05])
         self.assertEqual(file.chosen.slack_frac, 0.0)
 

@@ -82,7 +82,8 @@ TEST_F(ExplorationAnswer, SaysWhatAPlanWouldSaveIfChangesWereFree) {
 
   input_.questions = {{Granularity::kernel}};
   found_ = explore(input_);
-  EXPECT_EQ(answer().find("No plan is in time once changes of clock are counted.\nPer kernel: " +
+  EXPECT_EQ(answer().find("No plan that is in time saves energy: keep the default clocks.\nPer "
+                          "kernel: " +
                           free.substr(0, free.find(" (90"))),
             0U)
       << answer();
@@ -145,9 +146,13 @@ TEST_F(ExplorationAnswer, OfLeastCostCountsChanges) {
 }
 
 TEST_F(ExplorationAnswer, LeavesLatePlansOut) {
-  found_.plans[1].marks.push_back({MarkKind::slack_missed, "late"});
+  const double late_s = 1.5 * found_.baseline.total.time_s;
+  found_.plans[1].sim.total.time_s = late_s;
   EXPECT_EQ(answer().find("Per kernel"), std::string::npos);
-  found_.plans[0].marks.push_back({MarkKind::slack_missed, "late"});
+  found_.plans[0].sim.total.time_s = late_s;
+  EXPECT_EQ(answer(), "No plan that is in time saves energy: keep the default clocks.\n");
+  // Who asks for less time than the default clocks take cannot keep them.
+  for (PlanResult& plan : found_.plans) plan.question.goal = LeastWaste{.slack_frac = -0.5};
   const auto faster =
       found_.plans[0].sim.total.time_s <= found_.plans[1].sim.total.time_s ? 0U : 1U;
   const PlanResult& fastest = found_.plans.at(faster);

@@ -191,7 +191,7 @@ class Manners(ProgramCase):
 
     def test_tables_fit_the_terminal(self):
         self.run_program("explore", *FEW, "--db", "r.db")
-        question = ("query", "--db", "r.db", "SELECT plan_id, granularity, goal, status, trace_name, gpu, time_s, energy_j, energy_change_pct FROM v_plans")
+        question = ("query", "--db", "r.db", "SELECT plan_id, granularity, goal, status, trace_name, gpu, time_s, energy_j, energy_change_pct FROM v_trace_plans")
         piped = self.run_program(*question).stdout  # a pipe gets every column
         self.assertEqual(self.run_program(*question, "--wide").stdout, piped)
         for columns in (40, 60, 80):  # SELECT is the user's choice: a block of lines per row
@@ -234,15 +234,15 @@ class Manners(ProgramCase):
         told = self.run_program("transfer", *named["a"], "--db", "r.db", status=2).stderr
         self.assertIn("the database has no captured run whose plan could be played", told)
         for capture in named.values():
-            self.run_program("explore", *capture, *FEW, "--slack", "2,5", "--db", "r.db")
+            self.run_program("explore", *capture, *FEW, "--slack", "10,20", "--db", "r.db")
         own = self.run_program("transfer", *named["a"], "--db", "r.db", "--json")  # its own, not the newest; of the least slack
-        self.assertIn("note: plan graph:1 (iteration, in at most 2 % more time), found on ", own.stderr)
+        self.assertIn("note: plan graph:1 (iteration, in at most 10 % more time), found on ", own.stderr)
         row = json.loads(own.stdout)[0]
         self.assertEqual((row["plan_id"], row["plan_captures"]), (1, str(named["a"][0])))
         self.assertAlmostEqual(row["energy_change_pct"], row["own_energy_change_pct"], places=9)
         (self.folder / "other.json.gz").write_bytes(named["a"][0].read_bytes())
         newest = self.run_program("transfer", "other.json.gz", *named["a"][1:], "--db", "r.db")
-        self.assertTrue(newest.stdout.startswith("plan graph:3 (iteration, in at most 2 % more time), found on\n"), newest.stdout)
+        self.assertTrue(newest.stdout.startswith("plan graph:3 (iteration, in at most 10 % more time), found on\n"), newest.stdout)
         self.assertIn("There the plan changes energy by ", newest.stdout)
         told = self.run_program("transfer", named["a"][0], "--db", "r.db", "--plan", "1", status=2).stderr
         self.assertIn("kineto_a100_ddp2_resnet.json.gz: is a capture; --plan 1 is of traces\n  hint: --plan graph:N takes one of a captured run", told)

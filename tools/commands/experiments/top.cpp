@@ -56,19 +56,19 @@ std::string notes_of(const std::vector<SqlValue>& row) {
   return notes == nullptr ? std::string() : *notes;
 }
 
-// The best unit that keeps its slack, and the first one of the table where that is another.
+// The best answer of a setting, and the first unit of the table where that is another.
 Answer top_answer(const QueryResult& found, const QueryResult& kept, std::string_view by) {
   Answer answer;
   const std::vector<SqlValue>& first = found.rows.front();
   if (kept.rows.empty()) {
-    answer.say("None keeps its slack once changes of clock are counted.").next_line();
+    answer.say("None is in time and can be set on a GPU as it is.").next_line();
   } else {
     const std::vector<SqlValue>& best = kept.rows.front();
     answer.say(fmt::format("Best by {}: ", by)).lead(unit_text(best, notes_of(best))).say(".");
     if (first == best) return answer;
     answer.next_line();
   }
-  return answer.say(fmt::format("First below, with changes of clock as its plan takes them: {}.",
+  return answer.say(fmt::format("First below, which is not the answer of its setting: {}.",
                                 unit_text(first, notes_of(first))));
 }
 
@@ -111,9 +111,9 @@ Action setup_top(CommandLine& app) {
       "\nChange is against the default clocks of the same setting. Measured: share of the default "
       "time in kernels\nwhose model was fitted to measurements. Low and high: 90 % interval, "
       "of captured runs\nover how their times split between core and memory, "
-      "shifted by what playing the plan changes. Captured\nplans that miss their slack as played "
-      "are left out. The answer is the best plan that "
-      "keeps its slack as played.\nNotes: what to know beside a saving; their reasons: rubato "
+      "shifted by what changes of clock take. Plans that\nmiss their slack with them are left out. "
+      "Best is the best answer of a setting (docs/schema.md).\nNotes: what to know beside a "
+      "saving; their reasons: rubato "
       "show RUN.\n"
       "Example:\n  rubato top --db results.db --experiment latest --max-time 1");
   return [o](const RunContext&) {
@@ -133,7 +133,7 @@ Action setup_top(CommandLine& app) {
     if (!found.rows.empty()) return ExitStatus::done;
     tell(
         "note: no unit of an experiment ends in time{}; plans of single runs: rubato query --db {} "
-        "'SELECT * FROM v_best_plan'\n",
+        "'SELECT * FROM v_answer'\n",
         o->most_time_pct ? " and within --max-time" : "", printable(o->db));
     return ExitStatus::no_plan;
   };

@@ -13,6 +13,7 @@
 #include "common/process/interruption.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
+#include "explorer/results/answers.hpp"
 #include "sim/timeline/pipeline.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/plan_tables.hpp"
@@ -106,6 +107,7 @@ std::vector<Column> plans_columns(bool all_found, bool with_intervals, bool with
     columns.push_back({"cost_change_pct", "cost %", 2, false, Room::needed});
   }
   columns.push_back({.key = "notes", .for_programs = !with_notes, .room = Room::needed});
+  columns.push_back({.key = "is_answer", .for_programs = true});
   return columns;
 }
 
@@ -133,9 +135,10 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
                     !base_marks.empty() || std::ranges::any_of(plans, has_marks));
   OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
+  const Answers<PipelineResult> answers = answers_of(planner, plans);
   const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
                        std::vector<Cell> more, const std::vector<Cell>& costs,
-                       const PipelinePlan& plan, const std::vector<Mark>& marks) {
+                       const PipelinePlan& plan, const std::vector<Mark>& marks, bool is_answer) {
     for (const Interval SavingInterval::*of : {&SavingInterval::energy, &SavingInterval::time}) {
       row.push_back(interval ? range_cell(((*interval).*of).low_pct, ((*interval).*of).high_pct)
                              : Cell());
@@ -150,6 +153,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     row.insert(row.end(), jitter.begin(), jitter.end());
     row.insert(row.end(), costs.begin(), costs.end());
     row.emplace_back(kinds_text(marks));
+    row.emplace_back(std::int64_t{is_answer ? 1 : 0});
     table.add_row(std::move(row));
   };
   add({baseline_name(o.input), std::string("-"), std::monostate{}, base.time_s, base.energy_j, 0.0,
@@ -158,10 +162,9 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
       {std::monostate{}, std::monostate{}, base.average_power_w(),
        static_cast<std::int64_t>(base.clock_switches)},
       cost_cells(o, planner, base.time_s, base.energy_j), highest_clocks(planner.work()),
-      base_marks);
+      base_marks, false);
   for (const PipelineResult& plan : plans) {
-    const bool cheapest = o.prices.per_kwh && &plan == &plans.back();
-    std::vector<Cell> row{std::string(cheapest ? "least cost" : "deadline"),
+    std::vector<Cell> row{std::string(plan.prices ? "least cost" : "deadline"),
                           std::string(name_of(plan.status)), plan.deadline_s};
     if (!plan.found()) {
       row.resize(columns.size());
@@ -173,7 +176,8 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     add(std::move(row), plan.interval,
         {plan.lower_bound_j, percent * plan.gap_frac, plan.run.average_power_w(),
          static_cast<std::int64_t>(plan.run.clock_switches)},
-        cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan, plan_marks(plan));
+        cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan, plan_marks(plan),
+        answers.is_answer(plan));
   }
   return table;
 }
@@ -342,8 +346,11 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   std::vector<PipelineResult> plans = planner.plan(options.deadlines_s, AfterEnd::go_on, context);
   const auto intervals = intervals_of(loaded, options.switching);
   for (PipelineResult& plan : plans) {
-    if (intervals && plan.found()) plan.interval = intervals->of(plan.plan);
+    if (!plan.found()) continue;
+    if (intervals) plan.interval = intervals->of(plan.plan);
+    plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
   }
+  if (o.prices.per_kwh) plans.back().prices = prices_of(o.prices);
   const OutputTable table = plans_table(o, planner, plans, loaded);
   print_plans(o, planner, plans, table, loaded);
   // What is stored first is not lost when a file cannot be written.

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
 #include "explorer/report/setting_lines.hpp"
+#include "explorer/results/answers.hpp"
 #include "tools/commands/plans/captured_tables.hpp"
 #include "tools/terminal/exploration_answer.hpp"
 
@@ -18,8 +18,6 @@ namespace {
 
 // Half of the last digit of a change that is shown.
 constexpr double shown_frac = 5e-5;
-
-bool is_late(const GraphPlanOutcome& plan) { return plan.counted && !plan.counted->in_time; }
 
 bool has_one_clock(const GraphPlanOutcome& plan) {
   return plan.result.question.grain == GraphGrain::iteration;
@@ -45,24 +43,17 @@ std::string change_text(const GraphPlanOutcome& plan) {
                      change_text(plan, &PlanChange::time_frac));
 }
 
-// The best plans for one slack.
-struct BestPlans {
-  const GraphPlanOutcome* one_clock = nullptr;
-  const GraphPlanOutcome* any = nullptr;  // in time as played, if one is
-};
+using GraphAnswers = Answers<GraphPlanOutcome>;
 
-BestPlans best_plans(const GraphExploration& found, double slack_frac) {
-  BestPlans best;
-  const auto order = [](const GraphPlanOutcome& plan) {
-    return std::tuple(is_late(plan), plan.change_as_played().energy_frac);
-  };
-  for (const GraphPlanOutcome& plan : found.plans) {
-    if (plan.prices || !plan.result.found() || plan.result.question.slack_frac != slack_frac)
-      continue;
-    const GraphPlanOutcome*& one_clock = best.one_clock;
-    if (best.any == nullptr || order(plan) < order(*best.any)) best.any = &plan;
-    if (has_one_clock(plan) && (one_clock == nullptr || order(plan) < order(*one_clock)))
-      one_clock = &plan;
+// Of the plans that want what an answer wants: the best one with one clock. Null: there is none.
+const GraphPlanOutcome* best_one_clock(const GraphAnswers& answers, std::string_view want) {
+  const GraphPlanOutcome* best = nullptr;
+  for (std::size_t i = 0; i < answers.plans.size(); ++i) {
+    const Contender& plan = answers.contenders[i];
+    if (plan.want != want || !plan.holds || !has_one_clock(answers.plans[i])) continue;
+    if (best == nullptr ||
+        answers.plans[i].change_as_played().energy_frac < best->change_as_played().energy_frac)
+      best = &answers.plans[i];
   }
   return best;
 }
@@ -84,58 +75,69 @@ std::string one_clock_text(const GraphExploration& found, const GraphPlanOutcome
 std::string several_clocks_text(const GraphExploration& found, const GraphPlanOutcome& plan,
                                 std::string_view db) {
   const std::string_view grain = name_of(plan.result.question.grain);
-  // No other plan for this slack is in time as played: there is none to set.
-  const bool late = is_late(plan);
   return fmt::format(
       "{}, {}: {}{}{}\n  {}{}\n{}", per_text(grain), within_text(plan),
       clock_words(plan_clocks_text(found, plan.result)), comm_sms_text(plan),
       plan.counted ? ", changes of clock counted" : ", changes of clock taken as free",
-      change_text(plan),
-      late ? ": too late, not to be set; granularity segment counts changes"
-           : doubts_text(std::array{&found.baseline_marks, &plan.marks}),
-      late ? "" : play_lines(grain, db));
+      change_text(plan), doubts_text(std::array{&found.baseline_marks, &plan.marks}),
+      play_lines(grain, db));
 }
 
-// What more time buys.
-std::string later_text(const GraphExploration& found, const std::vector<double>& slacks_frac) {
-  std::string text;
-  for (std::size_t s = 1; s < slacks_frac.size(); ++s) {
-    const GraphPlanOutcome* best = best_plans(found, slacks_frac[s]).any;
-    if (best == nullptr || is_late(*best) || best->change_as_played().energy_frac > -shown_frac)
-      continue;
-    text += fmt::format("  {}, {} per {}: energy {}, time {} %\n", within_text(*best),
-                        plan_clocks_text(found, best->result), name_of(best->result.question.grain),
-                        change_text(*best, &PlanChange::energy_frac),
-                        shown(best->change_as_played().time_frac));
+// What more time buys: the answers of other slacks than the headline's.
+std::string later_text(const GraphExploration& found, const GraphAnswers& answers,
+                       const PlanAnswer& named) {
+  std::vector<const GraphPlanOutcome*> later;
+  for (const PlanAnswer& answer : answers.answers) {
+    const GraphPlanOutcome* plan = answers.plan(answer);
+    if (plan != nullptr && !plan->prices && answer.want != named.want) later.push_back(plan);
   }
-  if (text.empty()) return text;
-  return fmt::format("With more time, each as played (--slack {:.4g} says what to set):\n{}",
-                     percent * slacks_frac[1], text);
+  std::ranges::sort(later, {}, [](const auto* plan) { return plan->result.question.slack_frac; });
+  if (later.empty()) return "";
+  std::string text =
+      fmt::format("With more time, each as played (--slack {:.4g} says what to set):\n",
+                  percent * later.front()->result.question.slack_frac);
+  for (const GraphPlanOutcome* plan : later) {
+    text += fmt::format("  {}, {} per {}: energy {}, time {} %\n", within_text(*plan),
+                        plan_clocks_text(found, plan->result), name_of(plan->result.question.grain),
+                        change_text(*plan, &PlanChange::energy_frac),
+                        shown(plan->change_as_played().time_frac));
+  }
+  return text;
 }
 
-std::string least_energy_text(const GraphExploration& found, std::string_view db) {
-  std::vector<double> slacks_frac;
-  bool asked = false;
-  for (const GraphPlanOutcome& plan : found.plans) {
-    asked |= !plan.prices;
-    if (!plan.prices && plan.result.found()) slacks_frac.push_back(plan.result.question.slack_frac);
+// The answers of one kind of goal: of slacks, or of least cost.
+std::vector<PlanAnswer> answers_for(const GraphAnswers& answers, bool of_cost) {
+  std::vector<PlanAnswer> chosen;
+  for (const PlanAnswer& answer : answers.answers) {
+    if (answer.want.starts_with("least_cost") == of_cost) chosen.push_back(answer);
   }
-  std::ranges::sort(slacks_frac);
-  slacks_frac.erase(std::unique(slacks_frac.begin(), slacks_frac.end()), slacks_frac.end());
-  if (slacks_frac.empty()) return asked ? "No plan is in time.\n" : "";
-  const auto [one_clock, any] = best_plans(found, slacks_frac.front());
+  return chosen;
+}
+
+std::string least_energy_text(const GraphExploration& found, const GraphAnswers& answers,
+                              std::string_view db) {
+  const std::vector<PlanAnswer> of_slacks = answers_for(answers, false);
+  if (of_slacks.empty()) return "";
+  const PlanAnswer* named = headline(answers.contenders, of_slacks);
+  if (named == nullptr) return "No plan is in time.\n";
+  const GraphPlanOutcome *best = answers.plan(*named),
+                         *one_clock = best_one_clock(answers, named->want);
   std::string text;
-  if (any->change_as_played().energy_frac > -shown_frac) {
-    text = fmt::format("No plan saves energy {}: keep the default clocks.\n", within_text(*any));
+  if (best == nullptr) {
+    const auto asked = std::ranges::find(answers.contenders, named->want, &Contender::want);
+    text = fmt::format(
+        "No plan that is in time, with at most {:.4g} % more, saves energy: keep the default "
+        "clocks.\n",
+        percent * asked->slack_frac);
   } else {
     if (one_clock != nullptr) text += one_clock_text(found, *one_clock);
-    if (!has_one_clock(*any)) text += several_clocks_text(found, *any, db);
+    if (best != one_clock) text += several_clocks_text(found, *best, db);
   }
-  return text + later_text(found, slacks_frac);
+  return text + later_text(found, answers, *named);
 }
 
 // Where plans of least cost were asked for, the cheapest as played, and what prices come to.
-std::string least_cost_text(const GraphExploration& found) {
+std::string least_cost_text(const GraphExploration& found, const GraphAnswers& answers) {
   const std::optional<Prices> prices = asked_prices(found);
   if (!prices) return "";
   const GraphRun& base = found.planner->baseline();
@@ -147,18 +149,13 @@ std::string least_cost_text(const GraphExploration& found) {
                                    (1.0 + change.energy_frac) * base.total_energy_j, gpus);
     return cost / default_cost - 1.0;
   };
-  const GraphPlanOutcome* best = nullptr;
-  for (const GraphPlanOutcome& plan : found.plans) {
-    if (!plan.prices || !plan.result.found()) continue;
-    if (best == nullptr || cost_frac(plan) < cost_frac(*best)) best = &plan;
-  }
+  const std::vector<PlanAnswer> of_cost = answers_for(answers, true);
+  const GraphPlanOutcome* best = of_cost.empty() ? nullptr : answers.plan(of_cost.front());
   std::string text = fmt::format(
       "Least cost at {}: a second more pays where it saves more J for each GPU\n"
       "1000 times what was captured cost {:.4g} at the default clocks, all GPUs\n",
       prices_text(*prices), 1000.0 * default_cost);
-  if (best == nullptr) return text;
-  if (cost_frac(*best) >= 0.0)
-    return text + "No plan costs less than the default clocks: keep them.\n";
+  if (best == nullptr) return text + "No plan costs less than the default clocks: keep them.\n";
   text += fmt::format("{}, {}: cost {} %, energy {} %, time {} %{}\n",
                       per_text(name_of(best->result.question.grain)),
                       clock_words(plan_clocks_text(found, best->result)),
@@ -174,7 +171,8 @@ std::string least_cost_text(const GraphExploration& found) {
 }  // namespace
 
 std::string captured_answer(const GraphExploration& found, std::string_view db) {
-  return least_energy_text(found, db) + least_cost_text(found);
+  const GraphAnswers answers = answers_of(found);
+  return least_energy_text(found, answers, db) + least_cost_text(found, answers);
 }
 
 }  // namespace rubato

@@ -27,6 +27,7 @@
 #include "tools/options/questions.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
+#include "tools/terminal/answers_table.hpp"
 #include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/exploration_notes.hpp"
 #include "tools/terminal/exploration_tables.hpp"
@@ -168,7 +169,16 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input, const
   const Totals& base = found.baseline.total;
   const OutputTable steps = slack_steps_table(ladder, base, prices);
   std::vector<NamedTable> asked;
+  const OutputTable answers = answers_table<PlanResult>(
+      answers_of(found), found.grid.label(found.grid.default_clock()),
+      [&](const PlanResult& plan) { return clocks_text(found.grid, plan.plan.clock_of_site); },
+      [&](const PlanResult& plan) {
+        const Totals& applied = plan.counted ? *plan.counted : plan.sim.total;
+        return std::pair(change_pct(applied.energy_j, base.energy_j),
+                         change_pct(applied.time_s, base.time_s));
+      });
   if (o.format == OutputFormat::json) asked.push_back({"run", &run});
+  if (o.format == OutputFormat::json) asked.push_back({"answers", &answers});
   if (o.format == OutputFormat::json && steps.rows() > 0) asked.push_back({"slacks", &steps});
   if (o.format != OutputFormat::table) asked.push_back({"plans", &plans});
   if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});

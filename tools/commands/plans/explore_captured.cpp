@@ -26,6 +26,7 @@
 #include "tools/commands/plans/captured_tables.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/terminal/answers_table.hpp"
 #include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -198,7 +199,15 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
                     comm_sms = comm_sms_table(found);
   const bool json = o.format == OutputFormat::json, terminal = o.format == OutputFormat::table;
   std::vector<NamedTable> asked;
+  const OutputTable answers = answers_table<GraphPlanOutcome>(
+      answers_of(found), found.planner->grid().label(found.planner->grid().default_clock()),
+      [&](const GraphPlanOutcome& plan) { return plan_clocks_text(found, plan.result); },
+      [&](const GraphPlanOutcome& plan) {
+        const PlanChange& change = plan.change_as_played();
+        return std::pair(percent * change.energy_frac, percent * change.time_frac);
+      });
   if (json) asked.push_back({"run", &run});
+  if (json) asked.push_back({"answers", &answers});
   if (collectives.rows() > 0 && json) asked.push_back({"collectives", &collectives});
   asked.push_back({"plans", &plans});
   if (counted.rows() > 0 && json) asked.push_back({"changes", &counted});

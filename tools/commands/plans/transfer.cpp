@@ -11,6 +11,7 @@
 #include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/given_plan.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "explorer/transfer.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -174,17 +175,19 @@ ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
   return transfer_captured(captured, context);
 }
 
-// The best plan of the newest run of one of the traces, else of the newest run of any.
+// The answer of the newest run of one of the traces, else of the newest run of any; runs that
+// somebody asked for come before those of experiments.
 std::int64_t plan_for(const ResultStore& store, std::span<const Target> targets) {
   const QueryResult found = store.query(
-      "SELECT b.plan_id, r.trace_name FROM v_best_plan b JOIN runs r USING (run_id) "
-      "ORDER BY b.run_id DESC");
-  for (const auto& row : found.rows) {
-    const auto& trace = value_as<std::string>(row[1]);
-    const auto of_it = [&](const Target& target) { return target.trace.name == trace; };
-    if (std::ranges::any_of(targets, of_it)) return value_as<std::int64_t>(row[0]);
-  }
-  return best_plan_of_latest_run(store);
+      "SELECT run_id, trace_name FROM runs ORDER BY asked DESC, created_utc DESC, run_id DESC");
+  if (found.rows.empty())
+    throw UsageError("the database has no runs", {.in = {}, .hint = "name a plan with --plan"});
+  const auto of_them = std::ranges::find_if(found.rows, [&](const auto& row) {
+    return std::ranges::any_of(
+        targets, [&](const Target& target) { return target.trace.name == text(row[1]); });
+  });
+  const auto& row = of_them != found.rows.end() ? *of_them : found.rows.front();
+  return choose_plans(store, {.captured = false, .id = whole(row[0])}, "", "", {}).plans.front().id;
 }
 
 // A database's plan brings its GPU and clocks along, one from a file does not.

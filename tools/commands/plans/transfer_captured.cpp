@@ -55,11 +55,12 @@ std::string base_name(std::string_view file) {
   return std::filesystem::path(file).filename().string();
 }
 
-// The exported plan of the newest run of these files, else of the newest run. Only the names of
+// The answer of the newest run of these files, else of the newest run. Only the names of
 // files are compared: folders may have been written in another way when the run was stored.
 std::int64_t plan_for(const ResultStore& store, const std::vector<std::string>& files) {
   const QueryResult found = store.query(
-      "SELECT graph_run_id, captures FROM graph_runs ORDER BY created_utc DESC, graph_run_id DESC");
+      "SELECT graph_run_id, captures FROM graph_runs ORDER BY asked DESC, created_utc DESC, "
+      "graph_run_id DESC");
   if (found.rows.empty()) {
     throw UsageError("the database has no captured run whose plan could be played",
                      {.in = {}, .hint = "store one with 'rubato explore CAPTURE --db FILE'"});

@@ -59,24 +59,23 @@ void note_prices(const QueryResult& rows) {
   if (priced) tell("note: least_cost plans answer the prices of their own run\n");
 }
 
-Pairs pairs_of_runs(const ResultStore& store, std::int64_t a, std::int64_t b) {
-  require_run(store, a);
-  require_run(store, b);
-  note_host_power(store, {false, a}, {false, b});
+Pairs pairs_of_runs(const ResultStore& store, StoredRun a, StoredRun b) {
+  note_host_power(store, a, b);
+  const char* kind = a.captured ? "capture" : "trace";
   const auto only = [&](std::int64_t here, std::int64_t there) {
     return number(store.query(
-        "SELECT count(*) FROM plans p WHERE run_id = ?1 AND NOT EXISTS (SELECT 1 FROM plans q "
-        "WHERE "
-        "q.run_id = ?2 AND q.granularity = p.granularity AND q.aggregation = p.aggregation AND "
-        "q.goal = p.goal AND q.slack_frac IS p.slack_frac)",
-        {here, there}));
+        "SELECT count(*) FROM v_plans p WHERE kind = ?3 AND run_id = ?1 AND NOT EXISTS (SELECT 1 "
+        "FROM v_plans q WHERE q.kind = ?3 AND q.run_id = ?2 AND q.granularity = p.granularity AND "
+        "q.aggregation = p.aggregation AND q.want = p.want)",
+        {here, there, kind}));
   };
   QueryResult both = store.query(
-      "SELECT granularity, aggregation, goal, slack_pct, time_a_s, time_b_s, "
-      "energy_a_j, energy_b_j FROM v_compare WHERE run_a = ? AND run_b = ?",
-      {a, b});
+      "SELECT granularity, aggregation, goal, slack_pct, trim(substr(' A', 1, 2 * is_answer_a) || "
+      "substr(' B', 1, 2 * is_answer_b)) AS answer_of, time_a_s, time_b_s, energy_a_j, energy_b_j "
+      "FROM v_compare WHERE kind = ? AND run_a = ? AND run_b = ?",
+      {kind, a.id, b.id});
   note_prices(both);
-  return {std::move(both), only(a, b), only(b, a)};
+  return {std::move(both), only(a.id, b.id), only(b.id, a.id)};
 }
 
 Pairs pairs_of_versions(const ResultStore& store, const std::string& a, const std::string& b) {
@@ -139,32 +138,18 @@ Pairs pairs_of_files(const std::string& a, const std::string& b) {
   return pairs;
 }
 
-Pairs pairs_of_captured_runs(const ResultStore& store, std::int64_t a, std::int64_t b) {
-  note_host_power(store, {true, a}, {true, b});
-  const auto only = [&](std::int64_t here, std::int64_t there) {
-    return number(store.query(
-        "SELECT count(*) FROM graph_plans p WHERE graph_run_id = ?1 AND NOT EXISTS (SELECT 1 FROM "
-        "graph_plans q WHERE q.graph_run_id = ?2 AND q.granularity = p.granularity AND "
-        "q.slack_frac = p.slack_frac)",
-        {here, there}));
-  };
-  return {store.query("SELECT granularity, slack_pct, time_a_s, time_b_s, energy_a_j, energy_b_j "
-                      "FROM v_compare_graphs WHERE graph_run_a = ? AND graph_run_b = ? ORDER BY "
-                      "slack_pct, granularity",
-                      {a, b}),
-          only(a, b), only(b, a)};
-}
-
 Pairs pairs_of(const CompareOptions& o) {
   if (o.db.empty()) return pairs_of_files(o.a, o.b);
   const ResultStore store = read_results(o.db);
   const auto a = parse_count(o.a), b = parse_count(o.b);
-  if (o.a.starts_with("graph:") && o.b.starts_with("graph:")) {
-    return pairs_of_captured_runs(store, find_stored_run(store, o.a).id,
-                                  find_stored_run(store, o.b).id);
+  if (o.a.starts_with("graph:") && o.b.starts_with("graph:"))
+    return pairs_of_runs(store, find_stored_run(store, o.a), find_stored_run(store, o.b));
+  if (a && b) {
+    const auto ids = std::pair(static_cast<std::int64_t>(*a), static_cast<std::int64_t>(*b));
+    require_run(store, ids.first);
+    require_run(store, ids.second);
+    return pairs_of_runs(store, {false, ids.first}, {false, ids.second});
   }
-  if (a && b)
-    return pairs_of_runs(store, static_cast<std::int64_t>(*a), static_cast<std::int64_t>(*b));
   return pairs_of_versions(store, o.a, o.b);
 }
 

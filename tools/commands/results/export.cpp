@@ -30,28 +30,33 @@ struct Part {
 };
 
 constexpr std::array parts{
-    Part{"plans", "SELECT * FROM v_plans WHERE run_id = {} ORDER BY plan_id"},
+    Part{"plans", "SELECT * FROM v_trace_plans WHERE run_id = {} ORDER BY plan_id"},
     Part{"clocks", "SELECT * FROM v_plan_clocks WHERE run_id = {} ORDER BY plan_id, site_id"},
-    Part{"kernels", "SELECT * FROM v_kernel_savings WHERE run_id = {} ORDER BY plan_id, kernel_id"},
+    Part{
+        "kernels",
+        "SELECT * FROM v_kernels WHERE kind = 'trace' AND run_id = {} ORDER BY plan_id, kernel_id"},
     Part{"cells",
          "SELECT k.name AS kernel, c.label AS clock, x.time_s, x.energy_j, x.effective_core_mhz, "
          "x.power_limited "
          "FROM profile_cells x JOIN kernels k USING (run_id, kernel_id) JOIN clocks c USING "
          "(run_id, clock_id) "
          "WHERE x.run_id = {} ORDER BY x.kernel_id, x.clock_id"},
-    Part{
-        "passes",
-        "SELECT g.pass, g.clock, g.time_s, g.energy_j, 100.0 * (g.time_s / b.time_s - 1) AS "
-        "time_change_pct, "
-        "100.0 * (g.energy_j / b.energy_j - 1) AS energy_change_pct FROM v_pass_grid g "
-        "JOIN clocks d ON d.run_id = g.run_id AND d.is_default "
-        "JOIN v_pass_grid b ON b.run_id = g.run_id AND b.pass = g.pass AND b.clock_id = d.clock_id "
-        "WHERE g.run_id = {} ORDER BY g.pass, g.clock_id"},
-    Part{"front", "SELECT * FROM v_front WHERE run_id = {} ORDER BY granularity, point_id"},
+    Part{"passes",
+         "SELECT g.pass, g.clock, g.time_s, g.energy_j, 100.0 * (g.time_s / b.time_s - 1) AS "
+         "time_change_pct, "
+         "100.0 * (g.energy_j / b.energy_j - 1) AS energy_change_pct FROM v_pass_grid g "
+         "JOIN clocks d ON d.run_id = g.run_id AND d.is_default "
+         "JOIN v_pass_grid b ON b.kind = g.kind AND b.run_id = g.run_id AND b.pass = g.pass AND "
+         "b.clock_id = d.clock_id "
+         "WHERE g.kind = 'trace' AND g.run_id = {} ORDER BY g.pass, g.clock_id"},
+    Part{"front",
+         "SELECT * FROM v_front WHERE kind = 'trace' AND run_id = {} ORDER BY granularity, "
+         "point_id"},
     Part{"runs", "SELECT * FROM runs WHERE run_id = {}"},
     Part{"units", "SELECT * FROM v_units WHERE run_id = {} ORDER BY unit_id"},
     Part{"classes",
-         "SELECT * FROM v_class_savings WHERE run_id = {} ORDER BY plan_id, class, pass"},
+         "SELECT * FROM v_classes WHERE kind = 'trace' AND run_id = {} ORDER BY plan_id, class, "
+         "pass"},
 };
 
 // ? is the experiment.
@@ -59,7 +64,8 @@ constexpr std::array experiment_parts{
     Part{"units",
          "SELECT * FROM v_experiment_units WHERE experiment_id = ? ORDER BY scenario, unit_id"},
     Part{"classes",
-         "SELECT c.* FROM v_class_savings c WHERE c.plan_id IN (SELECT u.plan_id FROM "
+         "SELECT c.* FROM v_classes c WHERE c.kind = 'trace' AND c.plan_id IN (SELECT u.plan_id "
+         "FROM "
          "experiment_units e JOIN units u USING (unit_id) WHERE e.experiment_id = ?) "
          "ORDER BY plan_id, class, pass"},
     Part{"sensitivity", "SELECT * FROM v_sensitivity WHERE experiment_id = ? ORDER BY axis, value"},
@@ -143,10 +149,9 @@ Action setup_export(CommandLine& app) {
       ->excludes(run_option)
       ->excludes(experiment_option);
   app.add_option("--granularity", o->plan.granularity,
-                 "Of --plan: the plan of that granularity [the one that saves most]");
-  app.add_option(
-      "--goal", o->plan.goal,
-      "Of --plan: the plan of that goal, e.g. cost [within a slack, or else any but cost]");
+                 "Of --plan: the plan of that granularity [the answer of the run]");
+  app.add_option("--goal", o->plan.goal,
+                 "Of --plan: the answer to that goal, e.g. cost [the goal asked first]");
   app.add_option("--plan-id", o->plan.plan_id, "Of --plan: the plan with that id");
   app.add_option("--gpu", o->gpu,
                  "Of --plan: spec of a captured run planned with a file of your own");

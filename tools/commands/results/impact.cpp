@@ -116,11 +116,12 @@ Answer impact_answer(const ComparedImpact& found, const ImpactInputs& inputs) {
 // Shares of the time: at the default clocks of a trace, as captured of a captured run.
 std::string known_kernels_note(const ResultStore& store, StoredRun run) {
   const QueryResult shares = store.query(
-      run.captured ? "SELECT 100.0 * source_measured_s / all_s, 100.0 * source_anchored_s / all_s, "
-                     "100.0 * source_guessed_split_s / all_s FROM (SELECT *, source_measured_s + "
-                     "source_anchored_s + source_fixed_s AS all_s FROM graph_runs WHERE "
-                     "graph_run_id = ?) WHERE all_s > 0"
-                   : "SELECT measured_pct, anchored_pct, 0 FROM v_trust WHERE run_id = ?",
+      run.captured
+          ? "SELECT 100.0 * source_measured_s / all_s, 100.0 * source_anchored_s / all_s, "
+            "100.0 * source_guessed_split_s / all_s FROM (SELECT *, source_measured_s + "
+            "source_anchored_s + source_fixed_s AS all_s FROM graph_runs WHERE "
+            "graph_run_id = ?) WHERE all_s > 0"
+          : "SELECT measured_pct, anchored_pct, 0 FROM v_trust WHERE kind = 'trace' AND run_id = ?",
       {run.id});
   if (shares.rows.empty()) return {};
   const auto& row = shares.rows.front();

@@ -22,8 +22,7 @@ struct ComparedPlan {
   StoredChange time_change, energy_change;
 };
 
-/// @param plan  as plan_named takes it; empty: of the newest run the plan that is exported, if it
-///              is one within a slack
+/// @param plan  as plan_named takes it; empty: the answer of the newest run
 /// @throws UsageError if there is no such plan
 [[nodiscard]] ComparedPlan compared_plan(const ResultStore& store, const std::string& plan);
 

@@ -23,7 +23,7 @@ Action setup_query(CommandLine& app) {
   add_format_options(app, o->format);
   app.footer(
       "\nRead-only. Tables and views are described in docs/schema.md.\n"
-      "Example:\n  rubato query --db results.db \"SELECT * FROM v_best_plan\"");
+      "Example:\n  rubato query --db results.db \"SELECT * FROM v_answer\"");
   return [o](const RunContext&) {
     const ResultStore store = read_results(o->db);
     const std::string sql =

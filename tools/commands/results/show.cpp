@@ -36,6 +36,10 @@ constexpr std::array run_sections{
         "switch_stall_us, switch_energy_j, 1e6 * (switch_lead_s + switch_stall_s) AS "
         "switch_latency_us, 1e6 * switch_dwell_s AS switch_dwell_us, command FROM runs WHERE "
         "run_id = ?"},
+    Section{"answer", "What to set",
+            "SELECT plan_id, goal, slack_pct, granularity, set_to, energy_change_pct, "
+            "time_change_pct FROM v_answer WHERE kind = 'trace' AND run_id = ? ORDER BY NOT "
+            "is_headline, goal, slack_pct"},
     Section{
         "coverage", "Default time in kernels by how their model came about",
         "SELECT k.coefficients, 100.0 * sum(pk.time_s) / b.time_s AS time_pct, count(*) AS kernels "
@@ -48,7 +52,7 @@ constexpr std::array run_sections{
     Section{"plans", "Plans; change against the default clocks",
             "SELECT plan_id, granularity, aggregation, goal, slack_pct, status, "
             "time_s, energy_j, energy_change_pct, time_change_pct, energy_change_low_pct, "
-            "energy_change_high_pct, clock_switches, gap_pct, notes FROM v_plans "
+            "energy_change_high_pct, clock_switches, gap_pct, notes FROM v_trace_plans "
             "WHERE run_id = ? ORDER BY plan_id"},
     Section{
         "notes", "What to know beside these numbers",
@@ -60,12 +64,12 @@ constexpr std::array run_sections{
         "measured_energy_change_pct AS measured_pct, measured_energy_change_low_pct AS low_pct, "
         "measured_energy_change_high_pct AS high_pct, energy_verdict, time_verdict "
         "FROM v_verifications WHERE run_id = ? ORDER BY verification_id"},
-    Section{
-        "classes", "Saving by kernel class and pass, in the plan that is best without more time",
-        "SELECT class, pass, launches, default_energy_j, saved_j, time_change_pct, "
-        "energy_change_pct "
-        "FROM v_class_savings WHERE plan_id = (SELECT plan_id FROM v_best_plan WHERE run_id = ?) "
-        "ORDER BY saved_j DESC"},
+    Section{"classes", "Saving by kernel class and pass, in the plan to set",
+            "SELECT class, pass, launches, default_energy_j, saved_j, time_change_pct, "
+            "energy_change_pct "
+            "FROM v_classes WHERE kind = 'trace' AND plan_id = (SELECT plan_id FROM v_answer WHERE "
+            "kind = 'trace' AND run_id = ? ORDER BY NOT is_headline, slack_pct LIMIT 1) ORDER BY "
+            "saved_j DESC"},
 };
 
 constexpr std::array captured_sections{
@@ -77,6 +81,10 @@ constexpr std::array captured_sections{
         "r.launches, 1e3 * r.captured_s AS captured_ms, 1e3 * r.reproduced_s AS reproduced_ms, "
         "1e3 * r.default_s AS default_ms, r.default_j, r.command FROM graph_runs r LEFT JOIN "
         "graph_settings s USING (graph_run_id) WHERE r.graph_run_id = ?"},
+    Section{"answer", "What to set",
+            "SELECT plan_id, goal, slack_pct, granularity, set_to, energy_change_pct, "
+            "time_change_pct FROM v_answer WHERE kind = 'capture' AND run_id = ? ORDER BY NOT "
+            "is_headline, goal, slack_pct"},
     Section{"coverage", "GPU time by what is known of the kernels",
             "SELECT 100.0 * source_measured_s / all_s AS measured_pct, 100.0 * source_anchored_s / "
             "all_s AS anchored_pct, 100.0 * source_guessed_split_s / all_s AS guessed_split_pct, "

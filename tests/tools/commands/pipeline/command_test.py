@@ -56,7 +56,7 @@ def check_plan(folder):
         stored = db.execute("SELECT goal, energy_j, energy_change_pct FROM v_pipeline_plans ORDER BY 1, 2").fetchall()
         check("the database has baseline and plans", [row[0] for row in stored] == ["baseline"] + ["deadline"] * 2)
         check("stored is what was printed", abs(max(row[1] for row in stored[1:]) - tight["energy_j"]) < 1e-9)
-        all_plans = db.execute("SELECT kind, time_s <= (1 + slack_pct / 100) * (1 + 1e-9) * time_s / (1 + time_change_pct / 100) FROM v_all_plans").fetchall()
+        all_plans = db.execute("SELECT kind, time_s <= (1 + slack_pct / 100) * (1 + 1e-9) * time_s / (1 + time_change_pct / 100) FROM v_plans").fetchall()
         check("they are among all plans, each with its slack", all_plans == [("pipeline", 1)] * 2)
         total, = db.execute("SELECT sum(energy_j) FROM pipeline_passes WHERE pipeline_plan_id = 2").fetchone()
         pass_energy, = db.execute("SELECT pass_energy_j FROM pipeline_plans WHERE pipeline_plan_id = 2").fetchone()

@@ -1,0 +1,99 @@
+#include "explorer/results/answers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "common/numbers.hpp"
+
+namespace rubato {
+
+namespace {
+
+template <class Values>
+std::int64_t distinct(const Values& values) {
+  return std::ssize(std::set(values.begin(), values.end()));
+}
+
+}  // namespace
+
+Contender contender_of(const Exploration& found, const PlanResult& plan) {
+  const Totals& base = found.baseline.total;
+  const Totals& applied = plan.counted ? *plan.counted : plan.sim.total;
+  Contender one =
+      contender(plan.question.goal,
+                plan.found() ? std::optional(Cost{applied.time_s, applied.energy_j}) : std::nullopt,
+                {base.time_s, base.energy_j});
+  one.verdict = plan.verdict;
+  one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
+  one.clock_changes = static_cast<std::int64_t>(applied.clock_switches);
+  one.clocks = distinct(plan.plan.clock_of_site);
+  one.granularity = name_of(plan.question.granularity);
+  one.aggregation = name_of(plan.question.aggregation);
+  return one;
+}
+
+Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& plan) {
+  const GraphPlanResult& result = plan.result;
+  const GraphRun& base = found.planner->baseline();
+  const Goal goal = plan.prices ? Goal{LeastCost{*plan.prices}}
+                                : Goal{LeastWaste{.slack_frac = result.question.slack_frac}};
+  const PlanChange& change = plan.change_as_played();
+  std::optional<Cost> applied;
+  if (result.found()) {
+    applied = {(1.0 + change.time_frac) * base.span_s,
+               (1.0 + change.energy_frac) * base.total_energy_j};
+  }
+  Contender one = contender(goal, applied, {base.span_s, base.total_energy_j},
+                            static_cast<double>(found.run->graph.gpus().size()));
+  if (plan.counted && !plan.prices) one.holds = plan.counted->in_time;
+  one.verdict = plan.verdict;
+  one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
+  if (plan.counted) {
+    one.clock_changes = static_cast<std::int64_t>(plan.counted->clock_changes);
+  } else {
+    for (const GpuTotals& gpu : result.run.gpus)
+      one.clock_changes += static_cast<std::int64_t>(gpu.clock_changes);
+  }
+  if (result.found()) {
+    std::set<ClockId> clocks;
+    for (std::size_t i = 0; i < found.run->graph.size(); ++i) {
+      if (found.model->work()[i] > 0.0) clocks.insert(result.plan.clock_of_activity[i]);
+    }
+    one.clocks = std::ssize(clocks);
+  }
+  one.granularity = name_of(result.question.grain);
+  one.comm_sms = plan.comm_sms;
+  return one;
+}
+
+Contender contender_of(const PipelinePlanner& planner, const PipelineResult& plan) {
+  const PipelineRun& base = planner.baseline();
+  const double stages = planner.work().schedule.shape.stages;
+  constexpr double digits = 1e12;  // the deadline of no slack has none
+  const double slack_frac = std::round(digits * (plan.deadline_s / base.time_s - 1.0)) / digits;
+  const bool waits = plan.after_end == AfterEnd::wait;
+  const Goal goal =
+      plan.prices ? Goal{LeastCost{*plan.prices}} : Goal{LeastWaste{.slack_frac = slack_frac}};
+  Cost defaults{base.time_s, base.energy_j};
+  if (waits) defaults.energy_j += planner.waiting_power_w() * (plan.deadline_s - base.time_s);
+  Contender one = contender(
+      goal, plan.found() ? std::optional(Cost{plan.run.time_s, plan.energy_j}) : std::nullopt,
+      defaults, stages);
+  if (waits) one.want = "straggler " + format_number(percent * slack_frac);
+  one.verdict = plan.verdict;
+  one.fitted = plan.fitted;
+  one.clock_changes = static_cast<std::int64_t>(plan.run.clock_switches);
+  std::set<std::tuple<double, double, double>> clocks;
+  for (std::size_t i = 0; i < plan.plan.option_of_pass.size(); ++i) {
+    const ClockOption& option =
+        planner.work().type_of(id_at<PassId>(i)).options[index(plan.plan.option_of_pass[i])];
+    clocks.emplace(option.core_mhz, option.mem_mhz, option.power_limit_w);
+  }
+  one.clocks = std::ssize(clocks);
+  one.granularity = "microbatch";
+  return one;
+}
+
+}  // namespace rubato
