@@ -1,15 +1,26 @@
 #pragma once
-// Pipeline plans as a file of our own, for programs that set clocks.
+// Pipeline plans as a file of our own, for programs that set clocks, and whether they can be set.
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include "explorer/pipeline/applied_stages.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
+#include "explorer/plan/applicable.hpp"
 
 namespace rubato {
+
+/// Judges the clocks of each stage over an iteration, which repeats; waiting is part of the stretch
+/// that it comes after. A pass whose kernels have different clocks cannot be set: what its changes
+/// take is not counted.
+/// @param run            of the plan
+/// @param kernel_clocks  of ModelProfile; empty for a measured profile
+/// @param switching      see switching_in_earnest()
+[[nodiscard]] PlanVerdict applicable(const PipelineWork& work, const PipelinePlan& plan,
+                                     const PipelineRun& run,
+                                     const std::vector<KernelClocks>& kernel_clocks,
+                                     const SwitchModel& switching);
 
 /// JSON: `schema`, `kind`, and for each plan that was found its deadline, time, energy, whether it
 /// can be applied, else why not, and stages.

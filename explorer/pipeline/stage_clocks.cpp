@@ -174,4 +174,33 @@ double StageClocks::cost_j(const StagePlan& plan) const {
   return cost_j.value();
 }
 
+std::vector<std::set<double>> limits_of(const PipelineWork& work) {
+  std::vector<std::set<double>> limits(work.schedule.shape.stages);
+  for (std::size_t p = 0; p < work.schedule.passes.size(); ++p) {
+    for (const ClockOption& option : work.type_of(id_at<PassId>(p)).options)
+      limits[work.schedule.passes[p].stage].insert(option.power_limit_w);
+  }
+  return limits;
+}
+
+std::optional<LimitedWork> with_limits(const PipelineWork& work, std::span<const double> limit_w) {
+  LimitedWork limited{work, {}};
+  std::vector<std::optional<double>> limit_of_type(work.types.size());
+  for (std::size_t p = 0; p < work.schedule.passes.size(); ++p)
+    limit_of_type[index(work.type_of_pass[p])] = limit_w[work.schedule.passes[p].stage];
+  for (std::size_t t = 0; t < work.types.size(); ++t) {
+    std::vector<ClockOption>& left = limited.work.types[t].options;
+    std::vector<OptionId>& ids = limited.options.emplace_back();
+    left.clear();
+    for (std::size_t o = 0; o < work.types[t].options.size(); ++o) {
+      const ClockOption& option = work.types[t].options[o];
+      if (limit_of_type[t] && option.power_limit_w != *limit_of_type[t]) continue;
+      left.push_back(option);
+      ids.push_back(id_at<OptionId>(o));
+    }
+    if (left.empty()) return std::nullopt;
+  }
+  return limited;
+}
+
 }  // namespace rubato

@@ -3,6 +3,8 @@
 // and what time and energy a plan of such clocks takes.
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -75,5 +77,19 @@ class StageClocks {
   std::vector<char> opens_stage_;
   std::vector<Edge> in_;
 };
+
+/// Power limits of the options that each stage may choose from, W.
+[[nodiscard]] std::vector<std::set<double>> limits_of(const PipelineWork& work);
+
+/// The work with the options of one power limit for each stage.
+struct LimitedWork {
+  PipelineWork work;
+  std::vector<std::vector<OptionId>> options;  ///< those that are left, shape [types][options]
+};
+
+/// @param limit_w  shape [stages]
+/// @return nothing if a pass has no option at the limit of its stage
+[[nodiscard]] std::optional<LimitedWork> with_limits(const PipelineWork& work,
+                                                     std::span<const double> limit_w);
 
 }  // namespace rubato

@@ -88,6 +88,17 @@ PlanVerdict verdict_of(const LoadedPipeline& loaded, const PipelineResult& resul
                     switching_in_earnest(switching, spec));
 }
 
+std::string refusal_note(const LoadedPipeline& loaded, std::span<const PipelineResult> plans,
+                         const SwitchModel& switching) {
+  for (const PipelineResult& plan : plans) {
+    if (!plan.found()) continue;
+    const PlanVerdict verdict = verdict_of(loaded, plan, switching);
+    if (!verdict.applicable)
+      return fmt::format("{}: {}.\n", name_of(MarkKind::not_applicable), verdict.because);
+  }
+  return "";
+}
+
 std::string marks_note(const LoadedPipeline& loaded, std::span<const PipelinePlan* const> plans) {
   std::vector<std::vector<Mark>> marks{marks_of(loaded, highest_clocks(loaded.work))};
   for (const PipelinePlan* plan : plans) marks.push_back(marks_of(loaded, *plan));

@@ -187,19 +187,6 @@ std::string changes_note(const SwitchModel& switching) {
   return fmt::format("Counted: a change of clock takes {}.\n", change_text(switching));
 }
 
-// Why the first plan that cannot be set cannot.
-std::string refusals(const PlanOptions& o, const std::vector<PipelineResult>& plans,
-                     const LoadedPipeline& loaded) {
-  const SwitchModel switching = switch_model(o.input);
-  for (const PipelineResult& plan : plans) {
-    if (!plan.found()) continue;
-    const PlanVerdict verdict = verdict_of(loaded, plan, switching);
-    if (verdict.applicable) continue;
-    return fmt::format("{}: {}.\n", name_of(MarkKind::not_applicable), verdict.because);
-  }
-  return "";
-}
-
 std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
                        const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
   std::vector<const PipelinePlan*> shown;
@@ -209,7 +196,7 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
              "Change is against the {}. The bound holds for all plans that keep "
              "the deadline, with free durations between the measured options.\n",
              planner.least_time_s(), planner.cheapest_time_s(), baseline_name(o.input)) +
-         interval_note(loaded, shown) + refusals(o, plans, loaded) +
+         interval_note(loaded, shown) + refusal_note(loaded, plans, switch_model(o.input)) +
          (no_interval(loaded) ? "" : "expected: its middle.\n") +
          multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
          (o.zeus.empty() && o.plan_file.empty()

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "explorer/pipeline/applied_stages.hpp"
 #include "explorer/pipeline/intervals.hpp"
+#include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/answer.hpp"
@@ -62,6 +62,11 @@ void add_interval(std::vector<Cell>& row, const std::optional<Interval>& interva
 /// Whether GPUs can be set to a plan that was found.
 [[nodiscard]] PlanVerdict verdict_of(const LoadedPipeline& loaded, const PipelineResult& result,
                                      const SwitchModel& switching);
+
+/// Why the first plan that cannot be set cannot, as a line; empty if all can.
+[[nodiscard]] std::string refusal_note(const LoadedPipeline& loaded,
+                                       std::span<const PipelineResult> plans,
+                                       const SwitchModel& switching);
 
 /// A line for each mark of the stages, of the default clocks and of these plans.
 /// @param plans  may be empty

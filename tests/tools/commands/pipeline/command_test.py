@@ -101,7 +101,9 @@ def check_switching(folder):
     both = json.loads(rubato(folder, "sweep-latency", *common, "--latencies-us", "0,1000", "--slack", "0,5")[1])
     check(f"slacks may be several: {both}", [(row["slack_pct"], row["latency_us"]) for row in both] == [(0, 0), (0, 1000), (5, 0), (5, 1000)]
           and both[2:] == rows[:2])
-    expect(folder, ["plan", *common, "--switching", "spec"], 2, "--switching spec needs --model")
+    expect(folder, ["plan", *common, "--switching", "spec"], 2, "--switching spec needs --gpu; a profile names no GPU")
+    code, out, err = rubato(folder, "plan", *common[:-1], "--slack", "5", "--gpu", "a100-sxm4-80gb")
+    check("a profile of a GPU that is named counts its changes", "Counted: a change of clock takes 22 ms" in out, out)
     expect(folder, ["plan", *common, "--switch-stall-us", "-1"], 2, "--switch-stall-us is -1; expected a number from 0 to 1e+08")
     code, out, err = rubato(folder, "plan", *common, "--slack", "5", "--switch-latency-us", "100000", "--switch-stall-us", "0",
                             "--switch-dwell-us", "50000")
@@ -155,7 +157,7 @@ def check_others(folder):
 def check_model(folder):
     common = ["plan", "--model", "gpt3-xl", "--stages", "4", "--microbatches", "8", "--batch", "2", "--json"]
     per_pass = json.loads(rubato(folder, *common)[1])["plans"]
-    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--per-kernel", "--per-pass")
+    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--switching", "none", "--per-kernel", "--per-pass")
     check(f"a clock per kernel works: {err}", code == 0)
     tables = json.loads(out)
     per_kernel = tables["plans"]
@@ -167,7 +169,7 @@ def check_model(folder):
     check("passes are listed", len(tables["passes"]) == 4 * 8 * 2)
     check("a stage that waits draws no more than one that works",
           all(row["power_w"] > 0.5 * min(r["power_w"] for r in tables["passes"]) for row in tables["passes"]))
-    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--plan-file", "k.json")
+    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--switching", "none", "--plan-file", "k.json")
     stage = json.loads((folder / "k.json").read_text())["plans"][0]["stages"][3]
     check("the plan file has a clock for every kernel of every option in use",
           {(p["pass"], p["option"]) for p in stage["passes"]} == {(k["pass"], k["option"]) for k in stage["kernels"]})
