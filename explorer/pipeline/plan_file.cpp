@@ -105,12 +105,10 @@ PlanVerdict applicable(const PipelineWork& work, const PipelinePlan& plan, const
 }
 
 std::string pipeline_plan_json(const PipelineWork& work, std::span<const PipelineResult> plans,
-                               const std::vector<KernelClocks>& kernel_clocks,
-                               std::span<const PlanVerdict> verdicts) {
+                               const std::vector<KernelClocks>& kernel_clocks) {
   Json file{{"schema", 1}, {"kind", "pipeline_plan"}, {"plans", Json::array()}};
   const auto rows = work.schedule.rows();
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const PipelineResult& result = plans[i];
+  for (const PipelineResult& result : plans) {
     if (!result.found()) continue;
     Json stages = Json::array();
     for (const auto& row : rows) {
@@ -120,8 +118,8 @@ std::string pipeline_plan_json(const PipelineWork& work, std::span<const Pipelin
         {{"deadline_s", result.deadline_s},
          {"time_s", result.run.time_s},
          {"energy_j", result.energy_j},
-         {"applicable", verdicts[i].applicable},
-         {"because", verdicts[i].applicable ? Json() : Json(verdicts[i].because)},
+         {"applicable", result.verdict.applicable},
+         {"because", result.verdict.applicable ? Json() : Json(result.verdict.because)},
          {"stages", stages}});
   }
   return json_text(file, 1) + "\n";

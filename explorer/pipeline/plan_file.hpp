@@ -29,10 +29,8 @@ namespace rubato {
 /// the kernels of the pass have different ones. With clocks per kernel each stage also has
 /// `kernels`: for each option in use the clock of every kernel of the pass.
 /// @param kernel_clocks  as LoadedPipeline has them; empty for measured profiles
-/// @param verdicts       shape [plans]
 [[nodiscard]] std::string pipeline_plan_json(const PipelineWork& work,
                                              std::span<const PipelineResult> plans,
-                                             const std::vector<KernelClocks>& kernel_clocks,
-                                             std::span<const PlanVerdict> verdicts);
+                                             const std::vector<KernelClocks>& kernel_clocks);
 
 }  // namespace rubato

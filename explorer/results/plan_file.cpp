@@ -234,14 +234,11 @@ Json switching_of(const SwitchModel& model, const GpuSpec* spec) {
 
 // What applicable() said of a plan when it was made; empty: GPUs can be set to it.
 std::string why_not_applicable(const ResultStore& store, StoredRun run, std::int64_t plan_id) {
-  const auto rows =
-      store
-          .query(run.captured
-                     ? "SELECT reason FROM graph_plan_marks WHERE graph_plan_id = ? AND kind = ?"
-                     : "SELECT reason FROM plan_marks WHERE plan_id = ? AND kind = ?",
-                 {plan_id, std::string(name_of(MarkKind::not_applicable))})
-          .rows;
-  return rows.empty() ? "" : text(rows.front()[0]);
+  return text(first_row(store.query(
+      run.captured
+          ? "SELECT ifnull(not_applicable_because, '') FROM graph_plans WHERE graph_plan_id = ?"
+          : "SELECT ifnull(not_applicable_because, '') FROM plans WHERE plan_id = ?",
+      {plan_id}))[0]);
 }
 
 std::optional<GpuSpec> shipped(const std::string& name) {

@@ -88,13 +88,10 @@ PlanVerdict verdict_of(const LoadedPipeline& loaded, const PipelineResult& resul
                     switching_in_earnest(switching, spec));
 }
 
-std::string refusal_note(const LoadedPipeline& loaded, std::span<const PipelineResult> plans,
-                         const SwitchModel& switching) {
+std::string refusal_note(std::span<const PipelineResult> plans) {
   for (const PipelineResult& plan : plans) {
-    if (!plan.found()) continue;
-    const PlanVerdict verdict = verdict_of(loaded, plan, switching);
-    if (!verdict.applicable)
-      return fmt::format("{}: {}.\n", name_of(MarkKind::not_applicable), verdict.because);
+    if (!plan.verdict.applicable)
+      return fmt::format("{}: {}.\n", name_of(MarkKind::not_applicable), plan.verdict.because);
   }
   return "";
 }

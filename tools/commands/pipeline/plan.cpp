@@ -121,9 +121,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   const std::vector<Mark> base_marks = marks_of(loaded, highest_clocks(planner.work()));
   const auto plan_marks = [&](const PipelineResult& plan) {
     std::vector<Mark> marks = marks_of(loaded, plan.plan);
-    if (const PlanVerdict verdict = verdict_of(loaded, plan, switch_model(o.input));
-        !verdict.applicable)
-      marks.push_back({MarkKind::not_applicable, verdict.because});
+    if (!plan.verdict.applicable) marks.push_back({MarkKind::not_applicable, plan.verdict.because});
     return marks;
   };
   const auto has_marks = [&](const PipelineResult& plan) {
@@ -196,7 +194,7 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
              "Change is against the {}. The bound holds for all plans that keep "
              "the deadline, with free durations between the measured options.\n",
              planner.least_time_s(), planner.cheapest_time_s(), baseline_name(o.input)) +
-         interval_note(loaded, shown) + refusal_note(loaded, plans, switch_model(o.input)) +
+         interval_note(loaded, shown) + refusal_note(plans) +
          (no_interval(loaded) ? "" : "expected: its middle.\n") +
          multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
          (o.zeus.empty() && o.plan_file.empty()
@@ -237,10 +235,6 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
                  const LoadedPipeline& loaded) {
   const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
   const PipelineWork& work = planner.work();
-  std::vector<PlanVerdict> verdicts;
-  for (const PipelineResult& plan : plans)
-    verdicts.push_back(plan.found() ? verdict_of(loaded, plan, switch_model(o.input))
-                                    : PlanVerdict{});
   std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
   for (const PipelineResult& plan : plans) {
     if (!plan.found()) continue;
@@ -248,7 +242,7 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
   }
   if (!o.gantt.empty()) write_output(o.gantt, gantt_svg(work, drawn));
   if (!o.plan_file.empty())
-    write_output(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks, verdicts));
+    write_output(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks));
   if (!o.timeline.empty()) {
     write_timeline(o, work, plans);
   }
@@ -335,6 +329,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   for (PipelineResult& plan : plans) {
     if (!plan.found()) continue;
     if (intervals) plan.interval = intervals->of(plan.plan);
+    plan.verdict = verdict_of(loaded, plan, switch_model(o.input));
     plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
   }
   if (o.prices.per_kwh) plans.back().prices = prices_of(o.prices);

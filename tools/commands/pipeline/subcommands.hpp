@@ -64,9 +64,7 @@ void add_interval(std::vector<Cell>& row, const std::optional<Interval>& interva
                                      const SwitchModel& switching);
 
 /// Why the first plan that cannot be set cannot, as a line; empty if all can.
-[[nodiscard]] std::string refusal_note(const LoadedPipeline& loaded,
-                                       std::span<const PipelineResult> plans,
-                                       const SwitchModel& switching);
+[[nodiscard]] std::string refusal_note(std::span<const PipelineResult> plans);
 
 /// A line for each mark of the stages, of the default clocks and of these plans.
 /// @param plans  may be empty
