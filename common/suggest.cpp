@@ -71,6 +71,10 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> kno
   if (longer.size() == 1) return fmt::format("; did you mean '{}'?", longer.front());
   if (const auto best = nearest(name, known)) return fmt::format("; did you mean '{}'?", *best);
   if (known.empty()) return "";
+  constexpr std::size_t most = 20;
+  if (known.size() > most)
+    return fmt::format("; expected one of {} and {} more", fmt::join(known.first(most), ", "),
+                       known.size() - most);
   return fmt::format("; expected one of {}", fmt::join(known, ", "));
 }
 

@@ -75,6 +75,7 @@ constexpr std::array family_rules{
     FamilyRule{"rtx pro 4500", 12.0, 82},
     FamilyRule{"rtx pro", 12.0, 70},
     FamilyRule{"rtx 6000 ada", 8.9, 142},
+    FamilyRule{"rtx 5000 ada", 8.9, 100},
     FamilyRule{"rtx ada", 8.9, 0},
     FamilyRule{"rtx a6000", 8.6, 84},
     FamilyRule{"rtx a5500", 8.6, 80},

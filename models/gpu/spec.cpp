@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "common/embedded.hpp"
 #include "common/error.hpp"
@@ -83,25 +84,33 @@ void read_mem_states(const JsonNode& root, GpuSpec& spec) {
 
 void read_core(const JsonNode& root, GpuSpec& spec) {
   const JsonNode clocks = section(root, "core_clocks", spec);
-  clocks.expect_keys(
-      {"source", "min_mhz", "max_mhz", "step_mhz", "requested_mhz", "effective_mhz"});
+  clocks.expect_keys({"source", "min_mhz", "max_mhz", "step_mhz"},
+                     {"requested_mhz", "effective_mhz"});
   spec.core = {.min_mhz = clocks.at("min_mhz").number(Range::positive),
                .max_mhz = clocks.at("max_mhz").number(Range::positive),
                .step_mhz = clocks.at("step_mhz").number(Range::positive),
-               .requested_mhz = clocks.at("requested_mhz").numbers(Range::positive),
-               .effective_mhz = clocks.at("effective_mhz").numbers(Range::positive)};
+               .requested_mhz = {},
+               .effective_mhz = {}};
   for (const char* key : {"min_mhz", "max_mhz"})
     check_plausible(clocks.at(key), key, "MHz", core_clock_mhz, Quantity::clock);
   if (spec.core.min_mhz > spec.core.max_mhz) clocks.at("min_mhz").fail("is above max_mhz");
-  if (spec.core.requested_mhz.size() != spec.core.effective_mhz.size()) {
-    clocks.at("effective_mhz").fail("must have as many values as requested_mhz");
+  if (const auto requested = clocks.find("requested_mhz")) {
+    spec.core.requested_mhz = requested->numbers(Range::positive);
+    read_ascending(*requested, spec.core.requested_mhz);
   }
-  read_ascending(clocks.at("requested_mhz"), spec.core.requested_mhz);
+  if (const auto effective = clocks.find("effective_mhz"))
+    spec.core.effective_mhz = effective->numbers(Range::positive);
+  if (spec.core.requested_mhz.size() != spec.core.effective_mhz.size())
+    clocks.fail("requested_mhz and effective_mhz must have as many values");
 
   const JsonNode power = section(root, "core_power", spec);
-  power.expect_keys({"source", "leakage_w", "clock_w_per_mhz", "voltage_core_mhz", "relative_v"});
+  power.expect_keys({"source", "leakage_w", "clock_w_per_mhz"}, {"voltage_core_mhz", "relative_v"});
   spec.shared.leakage_w = power.at("leakage_w").number(Range::non_negative);
   spec.shared.clock_w_per_mhz = power.at("clock_w_per_mhz").number(Range::non_negative);
+  if (spec.operators && !power.find("voltage_core_mhz")) {
+    spec.voltage = curve_of(spec.operators->voltage, spec.core);
+    return;
+  }
   spec.voltage = {power.at("voltage_core_mhz").numbers(Range::positive),
                   power.at("relative_v").numbers(Range::positive)};
   read_ascending(power.at("voltage_core_mhz"), spec.voltage.core_mhz);
@@ -144,12 +153,16 @@ void read_limits(const JsonNode& root, GpuSpec& spec) {
   for (const char* key : {"limit_w", "min_w", "max_w"})
     check_plausible(limit.at(key), key, "W", board_power_w, Quantity::power);
   const JsonNode chip = section(root, "chip", spec);
-  chip.expect_keys({"source", "sm_count", "peak_flop_per_cycle", "link_gbs", "overlap_exponent"},
-                   {"compute_capability", "memory_gb"});
+  chip.expect_keys({"source", "sm_count", "link_gbs", "overlap_exponent"},
+                   {"compute_capability", "memory_gb", "pcie_gbs", "peak_flop_per_cycle"});
   spec.compute_capability = chip.optional_number("compute_capability", Range::positive);
   if (const auto memory = chip.find("memory_gb")) spec.memory_gb = memory->number(Range::positive);
-  spec.peak_flop_per_cycle = chip.at("peak_flop_per_cycle").number(Range::positive);
   spec.sm_count = chip.at("sm_count").number(Range::positive);
+  const bool known = spec.operators && spec.operators->paths.contains(Dtype::bf16);
+  spec.peak_flop_per_cycle =
+      known && !chip.find("peak_flop_per_cycle")
+          ? spec.sm_count * spec.operators->paths.at(Dtype::bf16).flop_per_cycle_sm
+          : chip.at("peak_flop_per_cycle").number(Range::positive);
   spec.link_gbs = chip.at("link_gbs").number(Range::positive);
   spec.shared.overlap_exponent = chip.at("overlap_exponent").number(Range::positive);
   read_switching(section(root, "switching", spec), spec.switching);
@@ -168,7 +181,18 @@ std::map<Dtype, double> read_rates(const JsonNode& node) {
 }
 
 void read_peaks(const JsonNode& root, GpuSpec& spec) {
-  if (!root.find("peaks")) return;
+  if (!root.find("peaks")) {
+    if (!spec.operators) return;
+    for (const auto& [dtype, path] : spec.operators->paths) {
+      const double rate = path.flop_per_cycle_sm * spec.sm_count;
+      if (dtype != Dtype::fp32) spec.peaks.tensor_flop_per_cycle[dtype] = rate;
+      if (dtype == Dtype::fp32 || dtype == Dtype::fp64)
+        spec.peaks.cuda_flop_per_cycle[dtype] = rate;
+    }
+    spec.peaks.pcie_gbs = root.at("chip").optional_number("pcie_gbs", Range::positive);
+    spec.sources["peaks"] = "of the architecture " + spec.architecture;
+    return;
+  }
   const JsonNode node = section(root, "peaks", spec);
   node.expect_keys({"source", "tensor_flop_per_cycle", "cuda_flop_per_cycle"}, {"pcie_gbs"});
   spec.peaks = {.tensor_flop_per_cycle = read_rates(node.at("tensor_flop_per_cycle")),
@@ -227,18 +251,22 @@ KernelCoefficients read_coefficients(const JsonNode& node) {
 }
 
 void read_kernels(const JsonNode& root, GpuSpec& spec) {
+  spec.sources["kernels"] = spec.sources["classes"] = "none";
+  if (!root.find("kernels")) return;
   const JsonNode node = section(root, "kernels", spec);
   node.expect_keys({"source", "list"});
   for (const JsonNode& item : node.at("list").items()) {
     item.expect_keys({"name", "class", "core_cycles", "effective_bytes", "fixed_s", "core_j",
                       "limit_scale", "overlap_scale"},
-                     {"flops", "dram_bytes", "gemm", "idle_scale"});
+                     {"flops", "dram_bytes", "gemm", "dtype", "idle_scale"});
     CalibratedKernel kernel{.name = item.at("name").text(),
                             .kind = read_name<KernelClass>(item.at("class")),
                             .flops = item.optional_number("flops", Range::non_negative),
                             .dram_bytes = item.optional_number("dram_bytes", Range::positive),
                             .gemm = {},
+                            .dtype = Dtype::unknown,
                             .coefficients = read_coefficients(item)};
+    if (const auto dtype = item.find("dtype")) kernel.dtype = read_name<Dtype>(*dtype);
     if (const auto gemm = item.find("gemm")) {
       const auto mnkb = gemm->items();
       if (mnkb.size() != 4) gemm->fail("expected [m, n, k, batch]");
@@ -246,6 +274,7 @@ void read_kernels(const JsonNode& root, GpuSpec& spec) {
     }
     spec.kernels.push_back(std::move(kernel));
   }
+  if (!root.find("classes")) return;
   const JsonNode classes = section(root, "classes", spec);
   classes.expect_keys({"source", "list"});
   for (const JsonNode& item : classes.at("list").items()) {
@@ -300,17 +329,28 @@ void read_fit(const JsonNode& root, GpuSpec& spec) {
 }  // namespace
 
 GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages) {
+  const std::string where = name_for_messages;
   const JsonDocument document = JsonDocument::parse(json_text, std::move(name_for_messages));
   const JsonNode root = document.root();
-  root.expect_keys(
-      {"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power", "memory",
-       "power_limit", "switching", "default_clock", "grids", "kernels", "classes", "fit_errors"},
-      {"cluster", "fitted_range", "peaks", "uncertainty", "utilisation"});
+  root.expect_keys({"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power",
+                    "memory", "power_limit", "switching", "default_clock", "grids"},
+                   {"architecture", "classes", "cluster", "fit_errors", "fitted_range", "kernels",
+                    "operators", "peaks", "uncertainty", "utilisation"});
   document.expect_schema(GpuSpec::schema);
   GpuSpec spec;
   spec.name = root.at("name").text();
   spec.title = root.at("title").text();
   spec.calibrated = root.at("calibrated").boolean();
+  if (const auto architecture = root.find("architecture")) {
+    spec.architecture = architecture->text();
+    const auto json = nlohmann::ordered_json::parse(json_text);
+    spec.operators = read_operators(
+        spec.architecture,
+        root.find("operators") ? rubato::json_text(json["operators"]) : std::string("{}"), where);
+    spec.sources["operators"] = spec.operators->source;
+  } else if (const auto operators = root.find("operators")) {
+    operators->fail("there is no architecture whose entries these would replace");
+  }
   read_mem_states(root, spec);
   read_core(root, spec);
   read_limits(root, spec);
@@ -318,9 +358,10 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   if (const auto cluster = root.find("cluster")) spec.cluster = read_cluster(*cluster);
   read_grids(root, spec);
   read_kernels(root, spec);
-  const JsonNode errors = root.at("fit_errors");
-  for (const std::string& key : errors.keys())
-    spec.fit_errors[key] = errors.at(key).number(Range::non_negative);
+  if (const auto errors = root.find("fit_errors")) {
+    for (const std::string& key : errors->keys())
+      spec.fit_errors[key] = errors->at(key).number(Range::non_negative);
+  }
   read_fit(root, spec);
   check_laws(root, spec);
   return spec;

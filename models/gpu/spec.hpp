@@ -12,6 +12,7 @@
 
 #include "common/ids.hpp"
 #include "models/gpu/clock_pair.hpp"
+#include "models/gpu/operators.hpp"
 #include "models/network/cluster.hpp"
 #include "traces/trace.hpp"
 
@@ -107,6 +108,7 @@ struct CalibratedKernel {
   std::optional<double> flops;       ///< per launch when measured
   std::optional<double> dram_bytes;  ///< compulsory DRAM bytes per launch when measured
   std::optional<GemmShape> gemm;
+  Dtype dtype = Dtype::unknown;  ///< that it computed in when measured
   KernelCoefficients coefficients;
 };
 
@@ -192,9 +194,12 @@ struct GpuSpec {
   double link_gbs = 0.0;               ///< bandwidth per GPU and direction of the link to its peers
   std::optional<ClusterSpec> cluster;  ///< that the GPU is part of; nothing: see cluster_of
   PeakRates peaks;
+  std::string architecture;  ///< that `operators` are from; empty: none
+  std::optional<Operators>
+      operators;  ///< kernels from their shapes; nothing: peak rates have to do
   SwitchLatency switching;
   std::vector<CalibratedKernel> kernels;
-  std::vector<ClassCoefficients> classes;
+  std::vector<ClassCoefficients> classes;      ///< go before `operators`, in 16 bits
   std::map<std::string, std::string> sources;  ///< section -> where its numbers come from
   std::map<std::string, double> fit_errors;    ///< e.g. "table1_energy_mae_points"
 

@@ -73,6 +73,7 @@ Json kernels_json(const GpuSpec& spec) {
     if (c.idle_scale != 1.0) item["idle_scale"] = c.idle_scale;
     if (kernel.flops) item["flops"] = *kernel.flops;
     if (kernel.dram_bytes) item["dram_bytes"] = *kernel.dram_bytes;
+    if (kernel.dtype != Dtype::unknown) item["dtype"] = name_of(kernel.dtype);
     if (kernel.gemm)
       item["gemm"] = {kernel.gemm->m, kernel.gemm->n, kernel.gemm->k, kernel.gemm->batch};
     list.push_back(std::move(item));
@@ -205,6 +206,10 @@ std::string to_json(const GpuSpec& spec) {
             {"kernels", kernels_json(spec)},
             {"classes", classes_json(spec)},
             {"fit_errors", spec.fit_errors}};
+  if (spec.operators) {
+    json["architecture"] = spec.architecture;
+    json["operators"] = Json::parse(spec.operators->text);
+  }
   if (spec.cluster) json["cluster"] = cluster_json(*spec.cluster);
   if (spec.sources.contains("peaks")) json["peaks"] = peaks_json(spec);
   if (spec.fitted_range) {

@@ -120,6 +120,12 @@ void write_parameters(const VectorXd& logarithms, GpuSpec& spec) {
   order_bandwidths(spec.mem_states);
 }
 
+VoltageCurve curve_of(const VoltagePrior& prior, const CoreClocks& core) {
+  if (prior.knee_mhz >= core.max_mhz) return {{core.max_mhz}, {1.0}};
+  const double rise = prior.slope_per_ghz * 1e-3 * (core.max_mhz - prior.knee_mhz);
+  return {{prior.knee_mhz, core.max_mhz}, {1.0, 1.0 + rise}};
+}
+
 void order_bandwidths(std::vector<MemState>& states) {
   for (MemState& state : states) {
     for (const MemState& faster : states) {

@@ -37,6 +37,10 @@ constexpr double held_sigma = 1e-3;
 /// @param logarithms  shape [parameters]
 void write_parameters(const Eigen::VectorXd& logarithms, GpuSpec& spec);
 
+/// The voltage of an architecture as a curve up to the highest clock: flat up to the knee, as all
+/// measured ones are, then straight.
+[[nodiscard]] VoltageCurve curve_of(const VoltagePrior& prior, const CoreClocks& core);
+
 /// Lowers the bandwidth of each memory state to that of those with more memory clock.
 void order_bandwidths(std::vector<MemState>& states);
 

@@ -132,7 +132,8 @@ double core_energy_j(const Surroundings& gpu, const Kernel& kernel, const LeastS
                      double dram_bytes, double time_s) {
   constexpr double at_peak_flops = 0.6 / 0.8, at_full_bandwidth = 0.3, unknown = 1.0 / 3.0,
                    of_any_class = 1.0 / 5.0;
-  if (least.dram && (least.core || !counted_in_flops(kernel.kind))) {
+  const bool shape = kernel.gemm || kernel.attention;
+  if ((least.dram || shape) && (least.core || !counted_in_flops(kernel.kind))) {
     if (const auto fitted = derived(gpu.spec, kernel)) return fitted->core_j;
   }
   const double limit_w = gpu.spec.power_limit.limit_w / gpu.highest.squared_voltage;

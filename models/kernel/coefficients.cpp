@@ -5,6 +5,7 @@
 
 #include "models/kernel/model.hpp"
 #include "models/kernel/peaks.hpp"
+#include "models/kernel/shapes.hpp"
 #include "models/network/collective_time.hpp"
 
 namespace rubato {
@@ -54,6 +55,11 @@ double carried_bytes(const CalibratedKernel& measured, const Kernel& kernel, dou
   return *kernel.dram_bytes + reread * work_ratio;
 }
 
+bool same_speed(Dtype a, Dtype b) {
+  const auto sixteen_bits = [](Dtype t) { return t == Dtype::bf16 || t == Dtype::fp16; };
+  return a == b || (sixteen_bits(a) && sixteen_bits(b));
+}
+
 }  // namespace
 
 double wave_efficiency(const GemmShape& shape, double sm_count) {
@@ -67,6 +73,9 @@ double wave_efficiency(const GemmShape& shape, double sm_count) {
 const CalibratedKernel* calibrated_kernel(const GpuSpec& spec, const Kernel& kernel) {
   const auto found = std::ranges::find(spec.kernels, kernel.name, &CalibratedKernel::name);
   if (found == spec.kernels.end()) return nullptr;
+  if (found->dtype != Dtype::unknown && counted_in_flops(kernel.kind) &&
+      !same_speed(priced_arithmetic(kernel).dtype, found->dtype))
+    return nullptr;
   // A sweep of single kernels says no classes: its kernels are known by name alone.
   return found->kind == kernel.kind || found->kind == KernelClass::other ? &*found : nullptr;
 }
@@ -111,7 +120,10 @@ double work_moved(const CalibratedKernel& measured, const Kernel& kernel) {
 
 std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel) {
   const auto found = std::ranges::find(spec.classes, kernel.kind, &ClassCoefficients::kind);
-  if (found == spec.classes.end()) return std::nullopt;
+  // Classes of products are fitted to products in bf16.
+  if (found == spec.classes.end() ||
+      (counted_in_flops(kernel.kind) && !same_speed(priced_arithmetic(kernel).dtype, Dtype::bf16)))
+    return from_shape(spec, kernel);
   const std::optional<double> work =
       counted_in_flops(kernel.kind) ? kernel.flops : kernel.dram_bytes;
   if (!work || *work <= 0.0) return std::nullopt;
@@ -140,7 +152,7 @@ std::optional<KernelCoefficients> guessed(const GpuSpec& spec, const Kernel& ker
   const MemState& mem = spec.mem_states[index(spec.default_clock.mem)];
   const double highest_mhz = effective_core_mhz(spec, {spec.default_clock.mem, {}});
   const double volts = relative_voltage(spec, mem, highest_mhz);
-  const double peak = peak_flop_per_cycle(spec, kernel);
+  const double peak = peak_flop_per_cycle(spec, priced_arithmetic(kernel));
   const double core_nj_per_flop = share_of_limit * spec.power_limit.limit_w * 1e9 /
                                   (share_of_peak * peak * highest_mhz * 1e6 * volts * volts);
   return KernelCoefficients{

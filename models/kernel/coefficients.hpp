@@ -14,8 +14,8 @@ namespace rubato {
 /// usual choice of cuBLAS for large bf16 GEMMs.
 [[nodiscard]] double wave_efficiency(const GemmShape& shape, double sm_count);
 
-/// The spec's kernel of that name and class, or of that name where the spec does not tell its
-/// class; null if it has none.
+/// The spec's kernel of that name, class and type, where the spec tells class and type; null if it
+/// has none.
 [[nodiscard]] const CalibratedKernel* calibrated_kernel(const GpuSpec& spec, const Kernel& kernel);
 
 /// Carries measured coefficients over to the work of `kernel`, the same kernel at another shape.
@@ -30,8 +30,9 @@ namespace rubato {
 /// the same shapes, or none are known.
 [[nodiscard]] double work_moved(const CalibratedKernel& measured, const Kernel& kernel);
 
-/// Coefficients from work and the fitted medians of the class. Nothing if the spec
-/// has no such class or the class's work figure is missing.
+/// Coefficients from work and the fitted medians of the class, which products have in 16 bits; else
+/// from the kernel's shape (shapes.hpp). Nothing if the spec has neither, or a work figure that
+/// they need is missing.
 [[nodiscard]] std::optional<KernelCoefficients> derived(const GpuSpec& spec, const Kernel& kernel);
 
 /// Coefficients for classes without a fit, from peak rates of the kernel's type. A collective takes

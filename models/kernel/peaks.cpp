@@ -73,9 +73,21 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
   return {kernel.dtype, either};
 }
 
+Arithmetic priced_arithmetic(const Kernel& kernel) {
+  const Arithmetic known = arithmetic_of(kernel);
+  if (known.unit != either) return known;
+  if (known.dtype == Dtype::fp32) return {Dtype::fp32, cuda};
+  if (known.dtype == Dtype::unknown) return {Dtype::bf16, tensor};
+  return known;
+}
+
 double peak_flop_per_cycle(const GpuSpec& spec, const Kernel& kernel) {
+  return peak_flop_per_cycle(spec, arithmetic_of(kernel));
+}
+
+double peak_flop_per_cycle(const GpuSpec& spec, const Arithmetic& arithmetic) {
   const auto& [tensor_rates, cuda_rates, pcie_gbs] = spec.peaks;
-  const auto [dtype, unit] = arithmetic_of(kernel);
+  const auto [dtype, unit] = arithmetic;
   double peak = 0.0;
   if (dtype == Dtype::unknown) {
     peak = std::max(largest(tensor_rates), largest(cuda_rates));

@@ -24,10 +24,16 @@ struct Arithmetic {
 /// recorded type, on either unit. All others run on CUDA cores in fp32, or in fp64 if recorded so.
 [[nodiscard]] Arithmetic arithmetic_of(const Kernel& kernel);
 
+/// What a kernel of unknown speed is taken to compute in: as arithmetic_of, but where nothing
+/// tells, fp32 stays on CUDA cores, as frameworks do by default, and products of unknown type are
+/// in bf16.
+[[nodiscard]] Arithmetic priced_arithmetic(const Kernel& kernel);
+
 /// FLOP per core cycle that a kernel's arithmetic cannot exceed, > 0. Where the kernel's type is
 /// unknown, the highest rate of any type. Where the spec does not know the type's rate, that of
 /// 16 bits on tensor cores.
 [[nodiscard]] double peak_flop_per_cycle(const GpuSpec& spec, const Kernel& kernel);
+[[nodiscard]] double peak_flop_per_cycle(const GpuSpec& spec, const Arithmetic& arithmetic);
 
 /// Memory traffic that no kernel exceeds at a clock, bytes/s. Kernels reach 92 % of the data
 /// sheet's bandwidth (docs/add-a-gpu.md). The spec has what they reach; the peak is that over 0.92.

@@ -34,8 +34,8 @@ std::optional<FoundCoefficients> find_coefficients(const GpuSpec& spec, const Ke
                                                               ? CoefficientSource::scaled
                                                               : CoefficientSource::measured}};
   if (const auto from_class = derived(spec, kernel)) {
-    return {
-        {*from_class, spec.calibrated ? CoefficientSource::derived : CoefficientSource::guessed}};
+    const bool fitted = spec.calibrated && kernel.kind != KernelClass::other;
+    return {{*from_class, fitted ? CoefficientSource::derived : CoefficientSource::guessed}};
   }
   if (const auto from_peaks = guessed(spec, kernel))
     return {{*from_peaks, CoefficientSource::guessed}};

@@ -20,8 +20,8 @@ namespace rubato {
 
 /// What the coefficients of a kernel rest on. measured: this kernel at these shapes. anchored: its
 /// captured time, the split modelled. scaled: this kernel, measured at other shapes. derived: its
-/// work (FLOPs, bytes) and the fit of its class. guessed: a class without a fit, a spec without
-/// one, or a time captured on another GPU.
+/// work (FLOPs, bytes) and the fit of its class, or its shape and the fit of the architecture.
+/// guessed: an unknown class, a spec without a fit, or a time captured on another GPU.
 enum class CoefficientSource { measured, anchored, scaled, derived, guessed };
 
 inline constexpr std::size_t coefficient_sources = 5;

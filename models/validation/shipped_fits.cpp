@@ -86,16 +86,6 @@ const KernelCoefficients* coefficients_of(const GpuSpec& spec, const std::string
   return found == spec.kernels.end() ? nullptr : &found->coefficients;
 }
 
-// A fit to one matrix product at many core clocks: three points of the voltage curve, one bend.
-ShippedFit hopper(std::string_view spec, std::string_view rows) {
-  return {.spec = spec,
-          .kind = FitKind::power_only,
-          .data = "models/data/measured/hopper_firestarter/dgemm.csv",
-          .where = {rows, "mode=clock lock"},
-          .sigma = 0.03,
-          .curve_core_mhz = {345.0, 975.0, 1350.0}};
-}
-
 ShippedFit published(std::string_view spec, bool use_table1) {
   return {.spec = spec,
           .kind = FitKind::paper,
@@ -107,7 +97,7 @@ ShippedFit published(std::string_view spec, bool use_table1) {
 }  // namespace
 
 std::span<const ShippedFit> shipped_fits() {
-  static const std::array<ShippedFit, 20> fits{{
+  static const std::array<ShippedFit, 18> fits{{
       {.spec = "a100-pcie-80gb", .data = "models/data/measured/powercap_freq/a100_pcie.csv"},
       {.spec = "a100-sxm4-80gb",
        .data = "models/data/measured/dcgm_core_sweeps/a100.csv",
@@ -122,8 +112,6 @@ std::span<const ShippedFit> shipped_fits() {
        .kind = FitKind::utilisation,
        .data = "models/data/measured/guerreiro_power/gtx_titan_x.csv.gz",
        .reference = "3505/975"},
-      hopper("h100-sxm5", "gpu=H100"),
-      hopper("h200-sxm5", "gpu=H200"),
       {.spec = "rtx-2070-super",
        .data = "models/data/measured/pascal_turing_grid/rtx2070super.csv"},
       published("rtx-3080-ti", true),
@@ -178,8 +166,7 @@ GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,
   const SweepFitOptions options{.time_sigma = fit.sigma,
                                 .power_sigma = fit.sigma,
                                 .ensemble = 0,
-                                .curve_core_mhz = fit.curve_core_mhz,
-                                .power_only = fit.kind == FitKind::power_only};
+                                .curve_core_mhz = fit.curve_core_mhz};
   return calibrate_sweep(frame, sweep_of(fit, root, frame), options, context).spec;
 }
 

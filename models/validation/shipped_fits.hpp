@@ -16,7 +16,6 @@ namespace rubato {
 /// What a fit reads.
 enum class FitKind {
   sweep,        ///< kernels over clocks, see read_sweep
-  power_only,   ///< a sweep of which only the powers count
   utilisation,  ///< powers beside the use of the GPU's units, see read_utilisation_sweep
   paper         ///< a folder with the published numbers of arXiv 2601.08539, see read_paper_data
 };

@@ -55,10 +55,8 @@ GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
     tell("note: taken as {}, after the device's name: {}\n", same.front(), shown);
     return load_gpu(same.front());
   }
-  if (const GpuVendor vendor = vendor_of(device); vendor != GpuVendor::nvidia)
-    refuse_vendor(
-        file, device,
-        fmt::format("no spec of {} is shipped, and none of NVIDIA's is near", name_of(vendor)));
+  if (vendor_of(device) != GpuVendor::nvidia)
+    refuse_vendor(file, device, "no spec of it is shipped, and none of NVIDIA's is near");
   const std::vector<std::string> near = specs_matching(device, DeviceMatch::near);
   if (near.size() == 1) {
     GpuSpec spec = load_gpu(near.front());

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 SOURCE = Path(__file__).resolve().parents[2]
 NAVIGATION = {
     "Start": ["index.md", "tutorial/your-capture.md", "tutorial/a-paper.md", "tutorial/a-cluster.md", "tour.md", "install.md", "examples/README.md"],
-    "How sure?": ["trust.md", "reproduced.md", "models.md", "gpus.md", "add-a-gpu.md"],
+    "How sure?": ["trust.md", "accuracy.md", "reproduced.md", "models.md", "gpus.md", "add-a-gpu.md"],
     "Captures": ["capture.md", "trace-import.md", "captures.md", "graphs.md", "replay.md", "contention.md", "traces.md", "model-shapes.md"],
     "Plans": ["search.md", "cost.md", "experiments.md", "apply.md", "python.md"],
     "Clusters": ["pipeline.md", "parallel.md", "network.md"],

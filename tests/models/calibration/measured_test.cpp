@@ -48,38 +48,32 @@ TEST(MeasuredHopper, PowerOverTheClockIsMet) {
   }
 }
 
-// Speed under a cap, which the fit of locked clocks has not seen; single runs scatter by 10 to 30
-// %, so the median of all of a GPU says more than any of them.
-TEST(MeasuredHopper, SpeedUnderPowerCapsIsMetInTheMedian) {
+// The voltage of the architecture, which the products of another H100 gave, for a DGEMM: with one
+// energy for all of its clocks its powers follow.
+TEST(MeasuredHopper, AnotherProductFollowsTheVoltageOfTheArchitecture) {
   for (const auto& [name, gpu] : {std::pair{"h100-sxm5", "H100"}, {"h200-sxm5", "H200"}}) {
     SCOPED_TRACE(name);
     const GpuSpec spec = load_gpu_spec(name);
-    const Sweep capped = measured("hopper_firestarter/dgemm.csv", spec,
-                                  {.renamed = {{"core_mhz_requested", "core_mhz_set"}},
-                                   .where = {{"gpu", gpu}, {"mode", "power cap"}}});
-    std::vector<double> errors;
-    for (const SweepPoint& point : capped.kernels.at(0).points) {
-      SweepPoint request = point;
-      request.clock.core_mhz = spec.core.max_mhz;
-      const double time_s =
-          predict(spec, spec.kernels.at(0).coefficients, request, capped.applied_clocks).time_s;
-      errors.push_back(std::abs(time_s / *point.time_s - 1.0));
+    const Sweep sweep = measured("hopper_firestarter/dgemm.csv", spec, dgemm_rows(gpu));
+    const auto dgemm = std::ranges::find(sweep.kernels, "FIRESTARTER DGEMM", &SweepKernel::name);
+    ASSERT_NE(dgemm, sweep.kernels.end());
+    struct Row {
+      double idle_w, unit_w, power_w;  // unit_w: of one unit of energy a cycle
+    };
+    std::vector<Row> rows;
+    double sum = 0.0, squares = 0.0, error = 0.0;
+    for (const SweepPoint& point : dgemm->points) {
+      if (!point.power_w) continue;
+      const ClockState state = clock_state(spec, point.clock, true);
+      rows.push_back({state.idle_w, state.core_mhz * state.squared_voltage, *point.power_w});
+      const Row& row = rows.back();
+      sum += (row.power_w - row.idle_w) * row.unit_w / (row.power_w * row.power_w);
+      squares += row.unit_w * row.unit_w / (row.power_w * row.power_w);
     }
-    ASSERT_EQ(errors.size(), 11U);
-    std::ranges::sort(errors);
-    EXPECT_LE(errors[5], 0.06);
-  }
-}
-
-// What was not measured is not claimed: nothing but power is fitted.
-TEST(MeasuredHopper, TimesStayConstants) {
-  for (const char* name : {"h100-sxm5", "h200-sxm5"}) {
-    const GpuSpec spec = load_gpu_spec(name);
-    EXPECT_FALSE(spec.calibrated);
-    ASSERT_TRUE(spec.fitted_range);
-    EXPECT_TRUE(spec.crossbar.core_mhz.empty());
-    EXPECT_FALSE(spec.fit_errors.contains("k_fold_time_mape_pct"));
-    EXPECT_TRUE(spec.fit_errors.contains("k_fold_power_mape_pct"));
+    for (const Row& row : rows)
+      error += std::abs((row.idle_w + sum / squares * row.unit_w) / row.power_w - 1.0);
+    EXPECT_GE(rows.size(), 7U);
+    EXPECT_LE(100.0 * error / static_cast<double>(rows.size()), 6.0);
   }
 }
 
@@ -251,28 +245,6 @@ INSTANTIATE_TEST_SUITE_P(
           name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
       return name;
     });
-
-// Products without a fit of their own: per FLOP what the measured one takes, on Hopper as a share
-// of the type's peak.
-TEST(MeasuredSpecs, GuessedProductsDrawWhatTheMeasuredOneDoes) {
-  for (const char* name : {"h100-sxm5", "h200-sxm5"}) {
-    const GpuSpec spec = load_gpu_spec(name);
-    const KernelCoefficients& dgemm = spec.kernels.at(0).coefficients;  // per 1e12 FLOP
-    const double joules_of_peak_cycle =
-        dgemm.core_j / 1e12 * spec.peaks.tensor_flop_per_cycle.at(Dtype::fp64);
-    EXPECT_NEAR(spec.classes.at(0).core_nj_per_unit * 1e-9 * spec.peak_flop_per_cycle /
-                    joules_of_peak_cycle,
-                1.0, 0.02);
-    EXPECT_NEAR(1e12 / dgemm.core_cycles / spec.peaks.tensor_flop_per_cycle.at(Dtype::fp64), 1.0,
-                0.01);
-  }
-  const GpuSpec b300 = load_gpu_spec("b300-sxm6");
-  const auto gemm = std::ranges::find(b300.kernels, "gemm bf16 8192", &CalibratedKernel::name);
-  const double flops = 2.0 * std::pow(8192.0, 3);
-  EXPECT_NEAR(b300.classes.at(0).core_nj_per_unit * 1e-9 * flops / gemm->coefficients.core_j, 1.0,
-              0.02);
-  EXPECT_LE(flops / gemm->coefficients.core_cycles, b300.peak_flop_per_cycle);
-}
 
 // A change of clock on the V100: the median of what was measured, and every change arrived.
 TEST(MeasuredSwitching, V100) {

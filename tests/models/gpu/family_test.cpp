@@ -17,6 +17,7 @@ TEST(GpuFamily, OfEveryShippedSpecIsThatOfTheSpec) {
   for (const std::string& name : shipped_gpu_specs()) {
     const GpuSpec spec = load_gpu_spec(name);
     const auto family = family_of(spec.title);
+    if (vendor_of(spec.title) != GpuVendor::nvidia) continue;
     ASSERT_TRUE(family) << spec.title;
     EXPECT_EQ(family->compute_capability, spec.compute_capability) << spec.title;
     const GpuSpec nearest = load_gpu_spec(nearest_specs(spec.title).front());
@@ -79,11 +80,11 @@ TEST(GpuFamily, IsReadFromTheName) {
 // The same chip on another card, else the next chip of its line: HBM and not are two lines.
 TEST(GpuFamily, NearestSpecIsOfTheSameOrTheNextChip) {
   const std::vector<std::pair<const char*, const char*>> nearest{
-      {"NVIDIA B200", "b300-sxm6"},
-      {"NVIDIA B100", "b300-sxm6"},
-      {"NVIDIA GB200", "b300-sxm6"},
+      {"NVIDIA B200", "b200-sxm6"},
+      {"NVIDIA B100", "b200-sxm6"},
+      {"NVIDIA GB200", "b200-sxm6"},
       {"NVIDIA H800", "h100-sxm5"},
-      {"NVIDIA H20", "h100-sxm5"},
+      {"NVIDIA H20", "h20"},
       {"NVIDIA GH200 480GB", "h100-sxm5"},
       {"NVIDIA A800-SXM4-80GB", "a100-sxm4-80gb"},
       {"NVIDIA A800 80GB PCIe", "a100-pcie-80gb"},
@@ -94,15 +95,15 @@ TEST(GpuFamily, NearestSpecIsOfTheSameOrTheNextChip) {
       {"Tesla T4", "rtx-2070-super"},              // TU104 with 40 SMs, both
       {"Quadro RTX 6000", "rtx-8000"},             // TU102, both
       {"NVIDIA GeForce RTX 2080 Ti", "rtx-8000"},  // TU102, both
-      {"NVIDIA A10", "a40"},                       // GA102, both
+      {"NVIDIA A10", "a10"},                       // GA102, both
       {"NVIDIA A10G", "a40"},
       {"NVIDIA RTX A6000", "a40"},
-      {"NVIDIA RTX A5000", "a40"},
+      {"NVIDIA RTX A5000", "a10"},
       {"NVIDIA GeForce RTX 3090", "rtx-3080-ti"},
-      {"NVIDIA L4", "rtx-4050-laptop"},
-      {"NVIDIA L40S", "rtx-4050-laptop"},
-      {"NVIDIA GeForce RTX 4090", "rtx-4050-laptop"},
-      {"NVIDIA RTX 6000 Ada Generation", "rtx-4050-laptop"},
+      {"NVIDIA L4", "l4"},
+      {"NVIDIA L40S", "l40s"},
+      {"NVIDIA GeForce RTX 4090", "rtx-4090"},
+      {"NVIDIA RTX 6000 Ada Generation", "l40s"},
       {"NVIDIA GeForce RTX 5080", "rtx-5090"},
       {"NVIDIA RTX PRO 4500 Blackwell", "rtx-pro-6000"},
       {"NVIDIA GB10", "rtx-pro-6000"},

@@ -23,8 +23,10 @@ TEST(GpuSpec, ReadsBackToTheSameText) {
 
 // Of a file without the field nothing is said of the generation.
 TEST(GpuSpec, KnowsItsGenerationWhereTheFileGivesIt) {
-  for (const std::string& name : shipped_gpu_specs())
-    EXPECT_TRUE(load_gpu_spec(name).compute_capability) << name;
+  for (const std::string& name : shipped_gpu_specs()) {
+    const GpuSpec spec = load_gpu_spec(name);
+    EXPECT_EQ(spec.compute_capability.has_value(), spec.title.starts_with("NVIDIA")) << name;
+  }
   EXPECT_EQ(load_gpu_spec("rtx-2070-super").compute_capability, 7.5);
   EXPECT_EQ(load_gpu_spec("b300-sxm6").compute_capability, 10.3);
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(shipped());
@@ -134,6 +136,10 @@ TEST(GpuSpec, PeaksMayBeMissingButNotWrong) {
   expect_error<DataError>([&] { (void)parse_gpu_spec(json.dump(), "s.json"); },
                           "unknown data type 'fp31'; did you mean 'fp32'?");
   json.erase("peaks");
+  const GpuSpec of_architecture = parse_gpu_spec(json.dump(), "s.json");
+  EXPECT_EQ(of_architecture.peaks.cuda_flop_per_cycle.at(Dtype::fp32), 128.0 * 80.0);
+  json.erase("architecture");
+  json.erase("operators");
   const GpuSpec spec = parse_gpu_spec(json.dump(), "s.json");
   EXPECT_TRUE(spec.peaks.tensor_flop_per_cycle.empty());
   EXPECT_EQ(to_json(parse_gpu_spec(to_json(spec), "s.json")), to_json(spec));

@@ -16,6 +16,7 @@
 #include "models/gpu/spec_parameters.hpp"
 #include "models/kernel/anchor.hpp"
 #include "models/kernel/coefficients.hpp"
+#include "models/kernel/shapes.hpp"
 #include "models/table/fill.hpp"
 #include "tests/uniform.hpp"
 #include "traces/trace.hpp"
@@ -71,8 +72,36 @@ std::vector<KernelCoefficients> kernels_of_all_classes(const GpuSpec& spec) {
   return found;
 }
 
+// Products of every type, large and small, and attention that reads many keys with many queries or
+// with one.
+std::vector<KernelCoefficients> kernels_of_shapes(const GpuSpec& spec) {
+  std::vector<KernelCoefficients> found;
+  Kernel kernel;
+  kernel.name = kernel.label = "shape";
+  const auto add = [&] {
+    if (const auto made = from_shape(spec, kernel)) found.push_back(*made);
+  };
+  kernel.kind = KernelClass::gemm;
+  for (int t = 0; t <= static_cast<int>(Dtype::unknown); ++t) {
+    kernel.dtype = static_cast<Dtype>(t);
+    for (const std::uint64_t m : {1U, 300U, 8192U}) {
+      kernel.gemm = GemmShape{.m = m, .n = 4096, .k = 4096};
+      add();
+    }
+  }
+  kernel.kind = KernelClass::attention;
+  kernel.gemm.reset();
+  kernel.dtype = Dtype::fp16;
+  for (const std::uint64_t queries : {1U, 64U, 4096U}) {
+    kernel.attention = AttentionShape{4, queries, 4096, 32, 8, 128, true};
+    add();
+  }
+  return found;
+}
+
 std::vector<KernelCoefficients> kernels_of(const GpuSpec& spec) {
   std::vector<KernelCoefficients> kernels = kernels_of_all_classes(spec);
+  for (const KernelCoefficients& kernel : kernels_of_shapes(spec)) kernels.push_back(kernel);
   for (const CalibratedKernel& kernel : spec.kernels) kernels.push_back(kernel.coefficients);
   return kernels;
 }

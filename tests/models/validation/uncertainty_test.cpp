@@ -202,7 +202,7 @@ TEST(Uncertainty, GuessedWorkIsHalfCommonToItsClass) {
     trace.segments.front().launches.push_back(id_at<KernelId>(k));
   }
   const GpuModel model(spec, trace);
-  ASSERT_EQ(model.source(KernelId{0}), CoefficientSource::guessed);
+  ASSERT_EQ(model.source(KernelId{0}), CoefficientSource::derived);
   for (const auto value : {&KernelCoefficients::core_cycles, &KernelCoefficients::dram_bytes,
                            &KernelCoefficients::core_j}) {
     Draws logarithms(trace.kernels.size());

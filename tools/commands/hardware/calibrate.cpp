@@ -183,9 +183,7 @@ CalibrateOptions options_of(const ShippedFit& fit, const CalibrateOptions& asked
   o.sweep.file = fit.data;
   (fit.kind == FitKind::paper ? o.other_kernels : o.sweep.idle) = fit.other;
   o.sweep.where.assign(fit.where.begin(), fit.where.end());
-  o.fit = {.sigma = fit.sigma,
-           .curve_core_mhz = fit.curve_core_mhz,
-           .power_only = fit.kind == FitKind::power_only};
+  o.fit = {.sigma = fit.sigma, .curve_core_mhz = fit.curve_core_mhz};
   o.reference = fit.reference;
   o.without_table1 = !fit.use_table1;
   o.no_validation = asked.no_validation;

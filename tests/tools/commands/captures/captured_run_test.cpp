@@ -109,10 +109,10 @@ TEST_F(CapturedRun, IsReplayedBesideAPowerLog) {
 TEST_F(CapturedRun, IsOfTheGpuItNames) {
   expect("replay run.json --captured-clock 1593/1110", 0,
          "note: taken as a100-sxm4-80gb, after the device's name: NVIDIA A100-SXM4-80GB");
-  expect(renamed("NVIDIA B200"), 2, "no shipped spec is of its GPU, NVIDIA B200");
-  expect(renamed("NVIDIA B200"), 2, "those of the nearest chips are listed, the nearest first");
-  expect(renamed("AMD Instinct MI300X"), 2, "no spec of AMD is shipped");
-  expect(renamed("NVIDIA A100-SXM4-40GB"), 0, "taken as a100-sxm4-80gb: no shipped spec is of");
+  expect(renamed("NVIDIA B100"), 2, "no shipped spec is of its GPU, NVIDIA B100");
+  expect(renamed("NVIDIA B100"), 2, "those of the nearest chips are listed, the nearest first");
+  expect(renamed("AMD Instinct MI250X"), 2, "no spec of it is shipped");
+  expect(renamed("Tesla V100-SXM3-32GB"), 0, "taken as v100-sxm2: no shipped spec is of");
   expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 0,
          "taken as rtx-3080-ti, after the device's name: NVIDIA GeForce RTX 3080 Ti; --gpu takes "
          "rtx-3080-ti-2 or rtx-3080-ti-without-table1 instead");

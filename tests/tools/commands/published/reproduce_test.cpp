@@ -47,18 +47,18 @@ TEST_F(ProgramRun, RefusesUnknownExperimentsBeforeADatabaseIsMade) {
 }
 
 TEST_F(ProgramRun, MakesShippedSpecsAgain) {
-  expect("calibrate --shipped h100-sxm5", 4, "run it in the folder at its top");  // not in a clone
+  expect("calibrate --shipped b300-sxm6", 4, "run it in the folder at its top");  // not in a clone
   std::filesystem::create_directory_symlink(source_dir() / "models", folder_ / "models");
   const auto rows = nlohmann::json::parse(
-      run("calibrate --shipped h100-sxm5 titan-v --no-validation -o a/b --json --quiet").text);
+      run("calibrate --shipped a100-pcie-80gb titan-v --no-validation -o a/b --json --quiet").text);
   ASSERT_EQ(rows.size(), 2U);
-  EXPECT_EQ(rows[0]["spec"], "h100-sxm5");
-  EXPECT_EQ(rows[0]["cells"], 12);
+  EXPECT_EQ(rows[0]["spec"], "a100-pcie-80gb");
+  EXPECT_EQ(rows[0]["cells"], 72);
   EXPECT_LT(rows[0]["energy_worst_pct"].get<double>(), 1.0);
   EXPECT_TRUE(rows[1]["time_mean_pct"].is_null());
   expect("gpus a/b/titan-v.json", 0, "Titan V");
-  expect("calibrate --shipped h100", 2, "no shipped spec");
-  expect("calibrate --shipped h100-sxm5 --gpu a40", 2, "leave them out");
+  expect("calibrate --shipped a100", 2, "no shipped spec");
+  expect("calibrate --shipped a100-pcie-80gb --gpu a40", 2, "leave them out");
   expect("calibrate --shipped a40 --sigma 0.1", 2, "--sigma does nothing with --shipped");
   expect("calibrate --shipped a40 --where a=b", 2, "--where does nothing with --shipped");
   expect("calibrate --shipped a40 --name x", 2, "--name does nothing with --shipped");
