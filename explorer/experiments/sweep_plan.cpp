@@ -171,7 +171,8 @@ class Planner {
 
   static Trace generated(const Point& point) {
     const std::optional<PipelineSplit> pipeline = pipeline_of(point);
-    return pipeline ? microbatch_trace(*pipeline) : generate_training_step(gpt_shape_of(point)).trace;
+    return pipeline ? microbatch_trace(*pipeline)
+                    : generate_training_step(gpt_shape_of(point)).trace;
   }
 
   const std::shared_ptr<const CapturedFiles>& captured_run(const std::string& name) {

@@ -5,15 +5,15 @@
 #include <cstdint>
 
 #include "explorer/exploration.hpp"
-#include "traces/transformer/training_step.hpp"
 #include "traces/pipeline/schedule.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 
 /// How a training step is spread over stages.
 struct PipelineSplit {
-  TrainingStep shape;  ///< batch: of the pipeline and iteration, a multiple of microbatches. Optimizer
-                   ///< and data parallelism are left out
+  TrainingStep shape;  ///< batch: of the pipeline and iteration, a multiple of microbatches.
+                       ///< Optimizer and data parallelism are left out
   std::uint32_t stages = 2;
   std::uint32_t microbatches = 1;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;

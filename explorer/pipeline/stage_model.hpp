@@ -9,8 +9,8 @@
 #include "explorer/marks.hpp"
 #include "models/gpu/spec.hpp"
 #include "sim/pipeline_run.hpp"
-#include "traces/transformer/training_step.hpp"
 #include "traces/pipeline/profile.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 
@@ -109,7 +109,7 @@ void add_recompute(PipelineProfile& profile);
 /// parameters that the stage holds: the first stage the embeddings, the last one weights of its own
 /// for the logits.
 /// @pre optimizer: shape.optimizer
-[[nodiscard]] Trace stage_trace(const TrainingStep& shape, std::uint32_t stages, std::uint32_t stage,
-                                PassKind kind);
+[[nodiscard]] Trace stage_trace(const TrainingStep& shape, std::uint32_t stages,
+                                std::uint32_t stage, PassKind kind);
 
 }  // namespace rubato

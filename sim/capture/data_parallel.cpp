@@ -18,7 +18,8 @@ void communicate(const ParallelStepInput& input, StepWriter& step, const std::st
   const DataGroup group = data_group(input, of_experts);
   if (group.size < 2) return;
   const bool gathers = kind == CollectiveKind::all_gather;
-  const double element = gathers ? element_bytes(stored_dtype(input.shape)) : gradient_bytes(input.shape);
+  const double element =
+      gathers ? element_bytes(stored_dtype(input.shape)) : gradient_bytes(input.shape);
   const Collective collective{kind, elements * element, static_cast<std::uint32_t>(group.size),
                               static_cast<std::uint32_t>(group.stride)};
   const Pass pass = gathers ? Pass::forward : Pass::backward;

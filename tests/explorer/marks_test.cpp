@@ -102,12 +102,14 @@ TEST(Marks, AStepThatDoesNotFit) {
   EXPECT_NEAR(held_memory(large)->bytes / (4.0 * 174.6e9), 1.0, 0.01);
   shape.tensor_parallel = 8;
   shape.optimizer = true;
-  EXPECT_NEAR(held_memory(generate_training_step(shape).trace)->bytes / (16.0 / 8.0 * 174.6e9), 1.0, 0.01);
+  EXPECT_NEAR(held_memory(generate_training_step(shape).trace)->bytes / (16.0 / 8.0 * 174.6e9), 1.0,
+              0.01);
   const auto mark = mark_of_memory(large, load_gpu_spec("rtx-3080-ti"));
   ASSERT_TRUE(mark.has_value());
   EXPECT_NE(mark->reason.find("weights and gradients alone are"), std::string::npos);
   EXPECT_NE(mark->reason.find("has 12 GB"), std::string::npos);
-  const auto updated = mark_of_memory(generate_training_step(shape).trace, load_gpu_spec("rtx-3080-ti"));
+  const auto updated =
+      mark_of_memory(generate_training_step(shape).trace, load_gpu_spec("rtx-3080-ti"));
   ASSERT_TRUE(updated.has_value());
   EXPECT_NE(updated->reason.find("gradients and optimizer state alone are"), std::string::npos);
   EXPECT_FALSE(mark_of_memory(load_trace("gpt3-xl"), load_gpu_spec("rtx-3080-ti")));

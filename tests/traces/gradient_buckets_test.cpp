@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "traces/transformer/training_step.hpp"
 #include "traces/transformer/parameters.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 namespace {

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/capture/parallel_step.hpp"
-#include "traces/transformer/training_step.hpp"
 #include "traces/graph/capture_graph.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 

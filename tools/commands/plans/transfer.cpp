@@ -27,8 +27,8 @@
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
 #include "traces/files/trace_json.hpp"
-#include "traces/transformer/training_step.hpp"
 #include "traces/import/file_patterns.hpp"
+#include "traces/transformer/training_step.hpp"
 
 namespace rubato {
 
