@@ -11,6 +11,7 @@
 #include "common/algorithms/convex_argmin.hpp"
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
+#include "explorer/pipeline/plan_file.hpp"
 
 namespace rubato {
 
@@ -209,10 +210,10 @@ PipelinePlanner::Question PipelinePlanner::question(double limit_s, AfterEnd aft
 // Raises the results' bounds to what follows from the prices.
 std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
     std::span<const Question> questions, std::span<PipelineResult> results,
-    const RunContext& context) const {
-  const StageClocks clocks(work_, options_.switching);
-  const StageClocks waiting(work_, as_stalls(options_.switching));
-  const bool ahead = options_.switching.may_delay();
+    const SwitchModel& switching, const RunContext& context) const {
+  const StageClocks clocks(work_, switching);
+  const StageClocks waiting(work_, as_stalls(switching));
+  const bool ahead = switching.may_delay();
   const std::size_t count = shorter_for_switching.size();
   const std::vector<std::optional<PipelinePlan>> unswitched = answer(questions, results, context);
   std::vector<double> times_s;
@@ -261,6 +262,36 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
   return plans;
 }
 
+bool PipelinePlanner::can_be_set(const PipelinePlan& plan) const {
+  const PipelineRun run = simulate(work_, plan, {.switching = options_.switching});
+  return applicable(work_, plan, run, {}, options_.switching).applicable;
+}
+
+// A dwell alone does not keep stretches from being short, where an iteration begins above all.
+// Plans that cannot be set are searched again with clocks held longer; if none can, they stay.
+void PipelinePlanner::hold_longer(std::span<const Question> questions,
+                                  std::span<const PipelineResult> results,
+                                  std::vector<std::optional<PipelinePlan>>& plans,
+                                  const RunContext& context) const {
+  SwitchModel longer = options_.switching;
+  for (int tries = 0; tries < 3; ++tries) {
+    longer.dwell_s *= 2.0;
+    std::vector<std::size_t> again;
+    std::vector<Question> asked;
+    std::vector<PipelineResult> unused;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (!plans[i] || can_be_set(*plans[i])) continue;
+      again.push_back(i);
+      asked.push_back(questions[i]);
+      unused.push_back(results[i]);
+    }
+    if (again.empty() || context.stop_requested()) return;
+    auto found = answer_switching(asked, unused, longer, context);
+    for (std::size_t k = 0; k < again.size(); ++k)
+      if (found[k] && can_be_set(*found[k])) plans[again[k]] = std::move(found[k]);
+  }
+}
+
 void PipelinePlanner::replay(PipelineResult& result, PipelinePlan plan) const {
   result.status = SolveStatus::feasible;
   result.plan = std::move(plan);
@@ -300,8 +331,9 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
     found[i].lower_bound_j = bound_j(found[i].deadline_s, after_end);
   }
   const bool free = options_.switching.is_free();
-  const auto plans =
-      free ? answer(questions, found, context) : answer_switching(questions, found, context);
+  auto plans = free ? answer(questions, found, context)
+                    : answer_switching(questions, found, options_.switching, context);
+  if (!free) hold_longer(questions, found, plans, context);
   for (std::size_t i = 0; i < open.size(); ++i) {
     if (plans[i]) replay(found[i], *plans[i]);
     results[open[i]] = std::move(found[i]);
@@ -363,8 +395,10 @@ void PipelinePlanner::keep_one_limit(std::vector<PipelineResult>& results,
 PipelineResult PipelinePlanner::cheaper_of(PipelineResult result, const PipelinePlan& plan) const {
   PipelineResult other = result;
   replay(other, plan);
-  const bool in_time = other.run.time_s <= other.deadline_s;
-  return in_time && (!result.found() || other.energy_j < result.energy_j) ? other : result;
+  if (other.run.time_s > other.deadline_s) return result;
+  if (!result.found()) return other;
+  const bool fits = options_.switching.is_free() || can_be_set(plan) || !can_be_set(result.plan);
+  return fits && other.energy_j < result.energy_j ? other : result;
 }
 
 // A plan for an earlier deadline is one for a later deadline too: it stays where it is cheaper.

@@ -128,7 +128,11 @@ class PipelinePlanner {
                                                       const RunContext& context) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer_switching(
       std::span<const Question> questions, std::span<PipelineResult> results,
-      const RunContext& context) const;
+      const SwitchModel& switching, const RunContext& context) const;
+  [[nodiscard]] bool can_be_set(const PipelinePlan& plan) const;
+  void hold_longer(std::span<const Question> questions, std::span<const PipelineResult> results,
+                   std::vector<std::optional<PipelinePlan>>& plans,
+                   const RunContext& context) const;
   void replay(PipelineResult& result, PipelinePlan plan) const;
   void make_monotone(std::vector<PipelineResult>& results) const;
   void keep_one_limit(std::vector<PipelineResult>& results, const RunContext& context) const;

@@ -74,6 +74,7 @@ TableStyle table_style() {
 
 std::size_t line_width() {
   constexpr std::size_t of_a_file = 100;
+  if (wide) return TableStyle::no_limit;
   return terminal_columns().value_or(of_a_file);
 }
 

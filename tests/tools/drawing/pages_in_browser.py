@@ -159,7 +159,7 @@ def missed_slack(page, folder):
     assert text(page, ".answer").startswith("No plan that is in time"), text(page, ".answer")
     assert count(page, "#play-line code") == 0 and count(page, "#set-line code") == 0
     line = shlex.split(text(page, "#slider-line code"))
-    assert line == "rubato explore gpt3-xl --gpu rtx-3080-ti --power-limit 300.0 --switching none --switch-latency-us 20000.0 --granularity kernel --slack 2".split(), line
+    assert line == "rubato explore gpt3-xl --gpu rtx-3080-ti --power-limit 300.0 --switch-latency-us 20000.0 --granularity kernel --slack 2".split(), line
     run(*line[1:], status=1)
     quick = folder / "quick it's $HOME.db"
     run("explore", "--granularity", "pass", "--slack", "2", "--db", quick)

@@ -78,8 +78,8 @@ class Export(WithProgram):
 
     def test_captured_plans_are_set_launch_by_launch(self):
         run = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
-        self.explore(run, captured_clock="1593/1410", slack=5, granularity=["launch", "iteration"], switch_latency_us=10)
-        exported = self.export("graph:1", "--granularity", "launch")
+        self.explore(run, captured_clock="1593/1410", slack=5, granularity=["segment", "iteration"], switch_latency_us=10)
+        exported = self.export("graph:1", "--granularity", "segment")
         file = rubato.load_plan(exported)
         self.assertTrue(file.chosen.applicable)
         segments = file.chosen.device().segments
