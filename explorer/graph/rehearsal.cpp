@@ -70,7 +70,7 @@ GraphPlanOutcome Rehearsal::played(GraphPlanResult result) {
   if (!planner_.switching()) return outcome;
   std::vector<AppliedTarget> targets;
   for (const GraphGpu& gpu : model_.graph().gpus()) {
-    AppliedTarget& target = targets.emplace_back(label_of(model_.graph(), gpu));
+    AppliedTarget& target = targets.emplace_back(AppliedTarget{label_of(model_.graph(), gpu), {}});
     for (const StepStretch& one : played_step(outcome.segments, id_at<GpuId>(targets.size() - 1)))
       target.step.push_back({.time_s = one.time_s, .clock = planner_.grid()[one.clock]});
   }

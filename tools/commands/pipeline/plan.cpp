@@ -116,16 +116,17 @@ bool have_intervals(const std::vector<PipelineResult>& plans) {
                              [](const PipelineResult& plan) { return plan.interval.has_value(); });
 }
 
+std::vector<Mark> marks_and_verdict(const LoadedPipeline& loaded, const PipelineResult& plan) {
+  std::vector<Mark> marks = marks_of(loaded, plan.plan);
+  if (!plan.verdict.applicable) marks.push_back({MarkKind::not_applicable, plan.verdict.because});
+  return marks;
+}
+
 OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
                         const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
   const std::vector<Mark> base_marks = marks_of(loaded, highest_clocks(planner.work()));
-  const auto plan_marks = [&](const PipelineResult& plan) {
-    std::vector<Mark> marks = marks_of(loaded, plan.plan);
-    if (!plan.verdict.applicable) marks.push_back({MarkKind::not_applicable, plan.verdict.because});
-    return marks;
-  };
   const auto has_marks = [&](const PipelineResult& plan) {
-    return plan.found() && !plan_marks(plan).empty();
+    return plan.found() && !marks_and_verdict(loaded, plan).empty();
   };
   const std::vector<Column> columns =
       plans_columns(std::ranges::all_of(plans, &PipelineResult::found), have_intervals(plans),
@@ -174,8 +175,8 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
     add(std::move(row), plan.interval,
         {plan.lower_bound_j, percent * plan.gap_frac, plan.run.average_power_w(),
          static_cast<std::int64_t>(plan.run.clock_switches)},
-        cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan, plan_marks(plan),
-        answers.is_answer(plan));
+        cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan,
+        marks_and_verdict(loaded, plan), answers.is_answer(plan));
   }
   return table;
 }

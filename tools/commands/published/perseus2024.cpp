@@ -156,7 +156,8 @@ PublishedSection figure7(const RunContext& context) {
   for (std::size_t i = 0; i < published.rows(); ++i) {
     // The pipeline of the most microbatches, which stands last.
     const std::string& profile = published.text(i, "profile");
-    const auto of = std::ranges::find(published_table6() | std::views::reverse, profile,
+    const auto& pipelines = published_table6();
+    const auto of = std::ranges::find(pipelines.rbegin(), pipelines.rend(), profile,
                                       &PublishedPipeline::profile);
     const PipelineWork work = artifact_work(*of);
     const PipelinePlanner planner(work, {}, context);

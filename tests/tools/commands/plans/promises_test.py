@@ -50,7 +50,9 @@ def check_plans(what, plans, time="time_change_pct", energy="energy_change_pct")
     for kind, points in by_kind.items():
         points.sort()
         for (less, dear), (more, cheap) in zip(points, points[1:]):
-            check(f"{what}, {kind}: slack {more} is no dearer than {less}", cheap <= dear + ROUNDING_PCT, (dear, cheap))
+            # Segments of a graph are searched, for each slack by itself: what the search leaves differs by some hundredths.
+            left_pct = 0.05 if kind == "segment" else ROUNDING_PCT
+            check(f"{what}, {kind}: slack {more} is no dearer than {less}", cheap <= dear + left_pct, (dear, cheap))
 
 
 def check_played(what, found):
@@ -133,7 +135,7 @@ def check_one_stage():
         for per in ("pass", "kernel"):
             asked = ("--slack", "0,1,2,5,10,20")
             step = [plan for plan in explored(FOLDER / "one.json", "--gpu", gpu, "--granularity", per, *asked)["plans"] if plan["goal"] != "default"]
-            stage = json.loads(rubato("pipeline", "plan", "--model", model, "--batch", 4, "--gpu", gpu, "--stages", 1, "--microbatches", 1, "--clock-per", per,
+            stage = json.loads(rubato("pipeline", "plan", "--model", model, "--batch", 4, "--gpu", gpu, "--stages", 1, "--microbatches", 1, "--clock-per", per, "--switching", "none",
                                       *asked, "--json").stdout)["plans"]
             stage = [plan for plan in stage if plan["plan"] == "deadline"]
             check(f"one stage of {model}: as many plans", len(step) == len(stage) == 6, (len(step), len(stage)))
