@@ -118,7 +118,7 @@ std::vector<PlanAnswer> choose_answers(std::span<const Contender> plans) {
   std::vector<PlanAnswer> answers;
   for (const Contender& first : plans) {
     if (std::ranges::find(answers, first.want, &PlanAnswer::want) != answers.end()) continue;
-    PlanAnswer& answer = answers.emplace_back(first.want);
+    PlanAnswer& answer = answers.emplace_back(PlanAnswer{.want = first.want});
     std::vector<const Contender*> rivals;
     for (const Contender& plan : plans) {
       if (plan.want == first.want && plan.holds && plan.verdict.applicable) rivals.push_back(&plan);

@@ -175,8 +175,8 @@ CollectiveTime collective_time(const ClusterSpec& cluster, const Collective& col
                                const NetworkParameters& parameters) {
   check_fits(cluster, collective);
   const auto [group, bus_gbs] = placed(cluster, collective);
-  const auto at = [&](double gbs) {
-    return collective_time(parameters, collective.kind, group, collective.message_bytes, gbs);
+  const auto at = [&, &there = group](double gbs) {
+    return collective_time(parameters, collective.kind, there, collective.message_bytes, gbs);
   };
   const CollectiveTime time = at(bus_gbs);
   const bool whole_node = group.nodes <= 1.0 && collective.group_size == cluster.gpus_per_node;

@@ -63,7 +63,7 @@ TEST(Applicable, AStepHasNoBegin) {
     for (int k = 0; k < 8; ++k)
       step.push_back(stretch(time_s(random), 900.0 + 300 * clock(random)));
     const double frac = short_frac(step, taking(0.1));
-    std::ranges::rotate(step, step.begin() + 1 + i % 7);
+    std::rotate(step.begin(), step.begin() + 1 + i % 7, step.end());
     EXPECT_NEAR(short_frac(step, taking(0.1)), frac, 1e-12);
     AppliedStretch& cut = step[static_cast<std::size_t>(i % 8)];
     cut.time_s /= 2.0;
