@@ -80,7 +80,8 @@ PlanVerdict applicable(const PipelineWork& work, const PipelinePlan& plan, const
                        const SwitchModel& switching) {
   std::vector<AppliedTarget> targets;
   for (const std::vector<PassId>& row : work.schedule.rows()) {
-    AppliedTarget& target = targets.emplace_back(fmt::format("stage {}", targets.size()));
+    AppliedTarget& target =
+        targets.emplace_back(AppliedTarget{fmt::format("stage {}", targets.size()), {}});
     for (std::size_t k = 0; k < row.size(); ++k) {
       const OptionId chosen = plan.option_of_pass[index(row[k])];
       if (!share_a_clock(work.schedule.passes[index(row[k])], work.schedule.shape, index(chosen),

@@ -41,8 +41,8 @@ struct Contender {
 /// What was found for a want.
 struct PlanAnswer {
   std::string want;
-  std::optional<std::size_t> plan;  ///< its position; nothing: see `keeps_default`
-  bool keeps_default = false;       ///< the default clocks are the answer. Else no plan holds
+  std::optional<std::size_t> plan = {};  ///< its position; nothing: see `keeps_default`
+  bool keeps_default = false;            ///< the default clocks are the answer. Else no plan holds
 };
 
 /// Goal with slack, budgets and prices: "relaxed_waste 5", "least_cost 0.12 2 1.2".
