@@ -2,6 +2,7 @@
 // Plans of measured clocks by relax and fix, a heuristic of integer programming: restrict some
 // passes, ask again how long all others should take, and so on.
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -24,6 +25,16 @@ struct DiveOptions {
   /// Cost of a plan that is known, J. A dive ends where no plan further down can be cheaper.
   double known_j = std::numeric_limits<double>::infinity();
 };
+
+/// Ways to dive, those that found most on the Perseus profiles first.
+inline constexpr std::array<DiveOptions, 8> ways_to_dive{{{0.3, 0.3},
+                                                          {0.2, 0.5},
+                                                          {0.1, 0.3},
+                                                          {0.1, 0.5},
+                                                          {0.5, 0.5},
+                                                          {0.2, 0.8},
+                                                          {0.05, 0.3},
+                                                          {0.05, 0.5}}};
 
 /// Free durations of many passes lie between two clocks. Rounding all of them at once wastes time
 /// that one pass could leave to another. A dive takes the passes that lose most by rounding and

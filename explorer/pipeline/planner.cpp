@@ -21,31 +21,12 @@ namespace {
 // deadlines that are shorter by these shares.
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
-// Ways to dive, those that found most on the Perseus profiles first.
-constexpr std::array<DiveOptions, 8> ways_to_dive{{{0.3, 0.3},
-                                                   {0.2, 0.5},
-                                                   {0.1, 0.3},
-                                                   {0.1, 0.5},
-                                                   {0.5, 0.5},
-                                                   {0.2, 0.8},
-                                                   {0.05, 0.3},
-                                                   {0.05, 0.5}}};
-
 FrontierOptions sweep_options(const PlannerOptions& options, const PipelineWork& work,
                               std::vector<double> times_s) {
   FrontierOptions sweep =
       options.exact_sweep ? FrontierOptions{} : automatic_sweep(work.schedule.passes.size());
   sweep.times_s = std::move(times_s);
   return sweep;
-}
-
-// A pipeline that has hardly filled when it begins to empty has no steady state to splice plans of.
-std::vector<double> with_steady_times(std::vector<double> times_s, const CrashProblem& problem,
-                                      const PipelineShape& shape) {
-  if (shape.microbatches <= shape.stages) return times_s;
-  const std::vector<double> steady_s = steady_times_s(problem);
-  times_s.insert(times_s.end(), steady_s.begin(), steady_s.end());
-  return times_s;
 }
 
 }  // namespace

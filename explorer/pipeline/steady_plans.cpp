@@ -74,6 +74,14 @@ std::vector<double> steady_times_s(const CrashProblem& problem) {
   return times_s;
 }
 
+std::vector<double> with_steady_times(std::vector<double> times_s, const CrashProblem& problem,
+                                      const PipelineShape& shape) {
+  if (shape.microbatches <= shape.stages) return times_s;
+  const std::vector<double> steady_s = steady_times_s(problem);
+  times_s.insert(times_s.end(), steady_s.begin(), steady_s.end());
+  return times_s;
+}
+
 Candidates candidates_for(std::size_t passes) {
   if (passes > many_activities) return {{0.0, 1e-3}, {4e-3}};
   return {{0.0, 3e-4, 6e-4, 1e-3, 1.5e-3, 2e-3}, {2e-3, 4e-3, 8e-3, 1.6e-2}};

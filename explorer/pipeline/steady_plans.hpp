@@ -41,6 +41,12 @@ class SteadyPlans {
 /// beyond 8192 activities 24.
 [[nodiscard]] std::vector<double> steady_times_s(const CrashProblem& problem);
 
+/// These times behind others. None of a pipeline that has hardly filled when it begins to empty: it
+/// has no steady state to splice plans of.
+[[nodiscard]] std::vector<double> with_steady_times(std::vector<double> times_s,
+                                                    const CrashProblem& problem,
+                                                    const PipelineShape& shape);
+
 /// What is rounded for a deadline, as shares of it. Free durations for a slightly shorter time
 /// often round better: they fall on other clocks. Plans are spliced from two times that differ from
 /// the deadline by the same share to either side. All shares were found by trial on the Perseus

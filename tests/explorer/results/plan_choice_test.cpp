@@ -22,7 +22,8 @@ TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
   const TemporaryFolder folder;
   ResultStore store = ResultStore::open(folder / "r.db");
   ExplorationInput input = small_input();
-  input.spec.switching.core_s = input.spec.switching.mem_s = 0.0;  // else the plan per kernel is late
+  input.spec.switching.core_s = input.spec.switching.mem_s =
+      0.0;  // else the plan per kernel is late
   const Question cost{Granularity::iteration, Aggregation::global, LeastCost{dear_time}};
   const Question cost_of_kernels{Granularity::kernel, Aggregation::global, LeastCost{dear_time}};
   input.questions = {cost, cost_of_kernels};
