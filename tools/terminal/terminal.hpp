@@ -22,7 +22,8 @@ struct TableStyle {
 /// environment variable COLUMNS outweighs either width.
 [[nodiscard]] TableStyle table_style();
 
-/// Characters of a line of prose: the terminal's width, 100 where there is none, or COLUMNS; no limit with
+/// Characters of a line of prose: the terminal's width, 100 where there is none, or COLUMNS; no
+/// limit with
 /// --wide.
 [[nodiscard]] std::size_t line_width();
 
