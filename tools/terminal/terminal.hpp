@@ -23,8 +23,7 @@ struct TableStyle {
 [[nodiscard]] TableStyle table_style();
 
 /// Characters of a line of prose: the terminal's width, 100 where there is none, or COLUMNS; no
-/// limit with
-/// --wide.
+/// limit with --wide.
 [[nodiscard]] std::size_t line_width();
 
 /// Lines of at most so many characters where blanks allow it; those that begin with a blank stay
