@@ -243,8 +243,7 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
   return plans;
 }
 
-bool PipelinePlanner::can_be_set(const PipelinePlan& plan) const {
-  const PipelineRun run = simulate(work_, plan, {.switching = options_.switching});
+bool PipelinePlanner::can_be_set(const PipelinePlan& plan, const PipelineRun& run) const {
   return applicable(work_, plan, run, {}, options_.switching).applicable;
 }
 
@@ -254,6 +253,9 @@ void PipelinePlanner::hold_longer(std::span<const Question> questions,
                                   std::span<const PipelineResult> results,
                                   std::vector<std::optional<PipelinePlan>>& plans,
                                   const RunContext& context) const {
+  const auto fits = [&](const PipelinePlan& plan) {
+    return can_be_set(plan, simulate(work_, plan, {.switching = options_.switching}));
+  };
   SwitchModel longer = options_.switching;
   for (int tries = 0; tries < 3; ++tries) {
     longer.dwell_s *= 2.0;
@@ -261,7 +263,7 @@ void PipelinePlanner::hold_longer(std::span<const Question> questions,
     std::vector<Question> asked;
     std::vector<PipelineResult> unused;
     for (std::size_t i = 0; i < plans.size(); ++i) {
-      if (!plans[i] || can_be_set(*plans[i])) continue;
+      if (!plans[i] || fits(*plans[i])) continue;
       again.push_back(i);
       asked.push_back(questions[i]);
       unused.push_back(results[i]);
@@ -269,7 +271,7 @@ void PipelinePlanner::hold_longer(std::span<const Question> questions,
     if (again.empty() || context.stop_requested()) return;
     auto found = answer_switching(asked, unused, longer, context);
     for (std::size_t k = 0; k < again.size(); ++k)
-      if (found[k] && can_be_set(*found[k])) plans[again[k]] = std::move(found[k]);
+      if (found[k] && fits(*found[k])) plans[again[k]] = std::move(found[k]);
   }
 }
 
@@ -378,8 +380,10 @@ PipelineResult PipelinePlanner::cheaper_of(PipelineResult result, const Pipeline
   replay(other, plan);
   if (other.run.time_s > other.deadline_s) return result;
   if (!result.found()) return other;
-  const bool fits = options_.switching.is_free() || can_be_set(plan) || !can_be_set(result.plan);
-  return fits && other.energy_j < result.energy_j ? other : result;
+  const bool fits = other.energy_j < result.energy_j &&
+                    (options_.switching.is_free() || can_be_set(other.plan, other.run) ||
+                     !can_be_set(result.plan, result.run));
+  return fits ? other : result;
 }
 
 // A plan for an earlier deadline is one for a later deadline too: it stays where it is cheaper.

@@ -129,7 +129,7 @@ class PipelinePlanner {
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer_switching(
       std::span<const Question> questions, std::span<PipelineResult> results,
       const SwitchModel& switching, const RunContext& context) const;
-  [[nodiscard]] bool can_be_set(const PipelinePlan& plan) const;
+  [[nodiscard]] bool can_be_set(const PipelinePlan& plan, const PipelineRun& run) const;
   void hold_longer(std::span<const Question> questions, std::span<const PipelineResult> results,
                    std::vector<std::optional<PipelinePlan>>& plans,
                    const RunContext& context) const;

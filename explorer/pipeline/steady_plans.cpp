@@ -23,6 +23,23 @@ std::vector<PipelinePlan> rounded_down(const ClockRounder& rounder,
   return plans;
 }
 
+std::vector<double> steady_times_s(const CrashProblem& problem) {
+  std::vector<double> fastest_s, slowest_s;
+  for (const std::uint32_t curve : problem.curve_of_activity) {
+    fastest_s.push_back(problem.curves[curve].front().time_s);
+    slowest_s.push_back(problem.curves[curve].back().time_s);
+  }
+  const double least_s = longest_path_s(problem, fastest_s);
+  const double most_s = longest_path_s(problem, slowest_s);
+  const std::size_t count =
+      fastest_s.size() > many_activities ? steady_times_of_many : steady_times;
+  std::vector<double> times_s;
+  for (std::size_t i = 0; i < count; ++i)
+    times_s.push_back(
+        std::lerp(least_s, most_s, static_cast<double>(i) / static_cast<double>(count - 1)));
+  return times_s;
+}
+
 }  // namespace
 
 SteadyPlans::SteadyPlans(const ClockRounder& rounder, std::span<const FrontierPlan> durations)
@@ -55,23 +72,6 @@ std::vector<PipelinePlan> SteadyPlans::ending_by(const ClockRounder& rounder,
       plans.push_back(std::move(*plan));
   }
   return plans;
-}
-
-std::vector<double> steady_times_s(const CrashProblem& problem) {
-  std::vector<double> fastest_s, slowest_s;
-  for (const std::uint32_t curve : problem.curve_of_activity) {
-    fastest_s.push_back(problem.curves[curve].front().time_s);
-    slowest_s.push_back(problem.curves[curve].back().time_s);
-  }
-  const double least_s = longest_path_s(problem, fastest_s);
-  const double most_s = longest_path_s(problem, slowest_s);
-  const std::size_t count =
-      fastest_s.size() > many_activities ? steady_times_of_many : steady_times;
-  std::vector<double> times_s;
-  for (std::size_t i = 0; i < count; ++i)
-    times_s.push_back(
-        std::lerp(least_s, most_s, static_cast<double>(i) / static_cast<double>(count - 1)));
-  return times_s;
 }
 
 std::vector<double> with_steady_times(std::vector<double> times_s, const CrashProblem& problem,

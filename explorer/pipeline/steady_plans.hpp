@@ -37,12 +37,9 @@ class SteadyPlans {
   std::vector<Point> hull_;  // times rise, costs fall
 };
 
-/// Iteration times for SteadyPlans, evenly spread from the fastest to the slowest useful one: 96,
-/// beyond 8192 activities 24.
-[[nodiscard]] std::vector<double> steady_times_s(const CrashProblem& problem);
-
-/// These times behind others. None of a pipeline that has hardly filled when it begins to empty: it
-/// has no steady state to splice plans of.
+/// Iteration times for SteadyPlans behind others: evenly spread from the fastest to the slowest
+/// useful one, 96, beyond 8192 activities 24. None of a pipeline that has hardly filled when it
+/// begins to empty: it has no steady state to splice plans of.
 [[nodiscard]] std::vector<double> with_steady_times(std::vector<double> times_s,
                                                     const CrashProblem& problem,
                                                     const PipelineShape& shape);

@@ -89,6 +89,19 @@ std::optional<KernelCoefficients> product(const GpuSpec& spec, const Kernel& ker
                       costs.overlap);
 }
 
+struct AttentionSizes {
+  double batch, heads, kv_heads, queries, keys, width;
+};
+
+AttentionSizes sizes_of(const AttentionShape& shape) {
+  return {.batch = static_cast<double>(shape.batch),
+          .heads = static_cast<double>(shape.heads),
+          .kv_heads = static_cast<double>(shape.kv_heads),
+          .queries = static_cast<double>(shape.q_tokens),
+          .keys = static_cast<double>(shape.kv_tokens),
+          .width = static_cast<double>(shape.head_dim)};
+}
+
 // One query, or few, against many keys: each item reads the keys of up to 64 rows of queries once.
 constexpr double decode_rows = 64.0;
 
@@ -97,11 +110,7 @@ KernelCoefficients decode(const GpuSpec& spec, const Kernel& kernel, double elem
   const Operators& operators = *spec.operators;
   const AttentionCosts& costs = operators.attention;
   const AttentionShape& shape = *kernel.attention;
-  const auto batch = static_cast<double>(shape.batch), heads = static_cast<double>(shape.heads),
-             kv_heads = static_cast<double>(shape.kv_heads),
-             queries = static_cast<double>(shape.q_tokens),
-             keys = static_cast<double>(shape.kv_tokens),
-             width = static_cast<double>(shape.head_dim);
+  const auto [batch, heads, kv_heads, queries, keys, width] = sizes_of(shape);
   const double items = batch * kv_heads * std::ceil(heads / kv_heads * queries / decode_rows);
   const double cycles = std::max(items / spec.sm_count, 1.0) * costs.item_cycles;
   const double cache = 2.0 * batch * kv_heads * keys * width * element;
@@ -121,11 +130,7 @@ KernelCoefficients prefill(const GpuSpec& spec, const Kernel& kernel, double flo
   const Operators& operators = *spec.operators;
   const AttentionCosts& costs = operators.attention;
   const AttentionShape& shape = *kernel.attention;
-  const auto batch = static_cast<double>(shape.batch), heads = static_cast<double>(shape.heads),
-             kv_heads = static_cast<double>(shape.kv_heads),
-             queries = static_cast<double>(shape.q_tokens),
-             keys = static_cast<double>(shape.kv_tokens),
-             width = static_cast<double>(shape.head_dim);
+  const auto [batch, heads, kv_heads, queries, keys, width] = sizes_of(shape);
   const double forward_flops = 4.0 * batch * heads * attended_pairs(shape) * width;
   const double work = kernel.flops && *kernel.flops > 0.0 ? *kernel.flops / forward_flops
                       : kernel.pass == Pass::backward     ? backward
