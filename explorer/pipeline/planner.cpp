@@ -244,7 +244,8 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
 }
 
 bool PipelinePlanner::can_be_set(const PipelinePlan& plan, const PipelineRun& run) const {
-  return applicable(work_, plan, run, {}, options_.switching).applicable;
+  const SwitchModel& switching = options_.switching;
+  return switching.is_free() || applicable(work_, plan, run, {}, switching).applicable;
 }
 
 // A dwell alone does not keep stretches from being short, where an iteration begins above all.
@@ -381,8 +382,7 @@ PipelineResult PipelinePlanner::cheaper_of(PipelineResult result, const Pipeline
   if (other.run.time_s > other.deadline_s) return result;
   if (!result.found()) return other;
   const bool fits = other.energy_j < result.energy_j &&
-                    (options_.switching.is_free() || can_be_set(other.plan, other.run) ||
-                     !can_be_set(result.plan, result.run));
+                    (can_be_set(other.plan, other.run) || !can_be_set(result.plan, result.run));
   return fits ? other : result;
 }
 
