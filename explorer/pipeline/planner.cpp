@@ -248,8 +248,7 @@ bool PipelinePlanner::can_be_set(const PipelinePlan& plan, const PipelineRun& ru
   return switching.is_free() || applicable(work_, plan, run, {}, switching).applicable;
 }
 
-// A dwell alone does not keep stretches from being short, where an iteration begins above all.
-// Plans that cannot be set are searched again with clocks held longer; if none can, they stay.
+// A dwell alone leaves short stretches. Plans that cannot be set are searched with longer ones.
 void PipelinePlanner::hold_longer(std::span<const Question> questions,
                                   std::span<const PipelineResult> results,
                                   std::vector<std::optional<PipelinePlan>>& plans,
