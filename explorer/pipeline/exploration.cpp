@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/pipeline/intervals.hpp"
+#include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/plan/defaults.hpp"
@@ -97,7 +98,11 @@ class PipelineQuestions {
     }
     result.sim.total = per_stage_.of(found.run, passes());
     result.interval = intervals_.of(found.plan);
+    result.verdict = applicable(work_, found.plan, found.run, model_.clocks,
+                                switching_in_earnest(switching_, stages_.spec));
     result.marks = marks_of_clocks(stages_.spec, model_.clocks, work_, found.plan);
+    if (!result.verdict.applicable)
+      result.marks.push_back({MarkKind::not_applicable, result.verdict.because});
     std::ranges::move(marks_of_stages(stages_, 1), std::back_inserter(result.marks));
     return result;
   }
