@@ -12,6 +12,7 @@
 #include "explorer/confidence/confidence.hpp"
 #include "explorer/goal.hpp"
 #include "explorer/marks.hpp"
+#include "explorer/plan/answer.hpp"
 #include "explorer/plan/applicable.hpp"
 #include "explorer/solver.hpp"
 #include "models/gpu/clock_grid.hpp"
@@ -47,8 +48,9 @@ struct PlanResult {
   std::optional<SavingInterval> interval;  ///< 90 %, of its change against the default clocks
   /// Of a plan that took changes of clock to be free: its totals with them, as the spec knows them.
   std::optional<Totals> counted;
-  PlanVerdict verdict;      ///< whether a GPU can be set to it; its reason is a mark too
-  std::vector<Mark> marks;  ///< what to know beside these numbers
+  PlanVerdict verdict;  ///< whether a GPU can be set to it; its reason is a mark too
+  std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
+  std::vector<Mark> marks;                  ///< what to know beside these numbers
 
   [[nodiscard]] bool found() const noexcept { return sim.total.launches > 0; }
 };
@@ -82,6 +84,7 @@ struct ExplorationInput {
   double host_power_w = 0.0;
   /// Draws for intervals, shared by many requests; nothing: they are made for this one.
   std::shared_ptr<StandardErrorDraws> error_draws = {};
+  double odds_frac = usual_odds_frac;  ///< of being in time that an answer must have, 0 to 1
   bool plans_only = false;  ///< no intervals, marks or fronts, which take longer than plans
 };
 

@@ -13,6 +13,7 @@
 #include "explorer/graph/plan_segments.hpp"
 #include "explorer/graph/planner.hpp"
 #include "explorer/marks.hpp"
+#include "explorer/plan/answer.hpp"
 #include "explorer/plan/applicable.hpp"
 #include "sim/graph/comm_sms.hpp"
 #include "sim/graph/disturbance.hpp"
@@ -37,6 +38,7 @@ struct GraphExplorationInput {
   /// one of these, or leaves them on their captured SMs. Empty: usual_comm_sms. Nothing: they stay.
   std::optional<std::vector<double>> comm_sms = {};
   std::vector<GraphQuestion> questions;
+  double odds_frac = usual_odds_frac;  ///< of being in time that an answer must have, 0 to 1
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, >= 0: in every total
   /// With prices also plans of least cost, of these granularities.
   std::optional<Prices> prices = {};
@@ -54,12 +56,13 @@ struct CountedChanges {
 /// A plan and how far off it may be.
 struct GraphPlanOutcome {
   GraphPlanResult result;
-  PlanChange change;                      ///< as planned
-  GraphPlanInterval interval;             ///< 90 % interval of `change`
-  std::vector<PlanSegment> segments;      ///< as planned
-  std::optional<CountedChanges> counted;  ///< nothing: what changes of clock take is not known
-  PlanVerdict verdict;                    ///< of what is played; its reason is a mark too
-  std::optional<double> comm_sms = {};    ///< of collectives beside compute; nothing: as captured
+  PlanChange change;                        ///< as planned
+  GraphPlanInterval interval;               ///< 90 % interval of `change`
+  std::vector<PlanSegment> segments;        ///< as planned
+  std::optional<CountedChanges> counted;    ///< nothing: what changes of clock take is not known
+  PlanVerdict verdict;                      ///< of what is played; its reason is a mark too
+  std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
+  std::optional<double> comm_sms = {};      ///< of collectives beside compute; nothing: as captured
   /// Of a plan of least cost. Its slack is then the time that came of it, its gap is that of the
   /// cost, and its energy has no bound.
   std::optional<Prices> prices = {};

@@ -41,9 +41,10 @@ struct PipelineResult {
   /// Interval of the change against the baseline. Nothing yet after plan(): for modelled stages it
   /// comes from PipelineIntervals.
   std::optional<SavingInterval> interval = {};
-  std::optional<Prices> prices = {};  ///< of a plan of least cost: its deadline came of these
-  PlanVerdict verdict = {};           ///< whether GPUs can be set to it
-  bool fitted = true;                 ///< at clocks that the GPU was fitted at, only
+  std::optional<Prices> prices = {};        ///< of a plan of least cost: its deadline came of these
+  PlanVerdict verdict = {};                 ///< whether GPUs can be set to it
+  std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
+  bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
 
   [[nodiscard]] bool found() const noexcept { return !plan.option_of_pass.empty(); }
 };

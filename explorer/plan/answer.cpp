@@ -74,7 +74,7 @@ const Contender* best_rival(const std::vector<const Contender*>& plans) {
   };
   const Contender* best = nullptr;
   for (const Contender* plan : plans) {
-    if (leaves(plan) || plan->objective_frac > least_frac + alike_frac) continue;
+    if (leaves(plan) || plan->objective_frac > least_frac + alike_objective_frac) continue;
     if (best == nullptr || order(plan) < order(best)) best = plan;
   }
   return best;

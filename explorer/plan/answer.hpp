@@ -18,10 +18,13 @@ namespace rubato {
 
 /// Plans with objectives this much apart, as a share of the objective at the default clocks, are
 /// alike: the simplest of them is taken.
-inline constexpr double alike_frac = 1e-4;
+inline constexpr double alike_objective_frac = 1e-4;
 
 /// Where nothing saves this share of the objective, the default clocks stay.
 inline constexpr double least_saving_frac = 5e-4;
+
+/// Odds of being in time that an answer must have, unless others are asked for.
+inline constexpr double usual_odds_frac = 0.9;
 
 /// A plan beside the default clocks, as the rule sees it. Plans that want the same compete.
 struct Contender {
@@ -31,7 +34,8 @@ struct Contender {
   bool holds = false;           ///< a plan was found, and as applied it keeps the time or budget
   double objective_frac = 0.0;  ///< what is wanted least, as applied, over that at default clocks
   PlanVerdict verdict = {};
-  bool fitted = true;  ///< at clocks that the GPU was fitted at, only
+  std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
+  bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
   std::int64_t clock_changes = 0;
   std::int64_t clocks = 1;  ///< different ones
   std::string granularity = {}, aggregation = "global";

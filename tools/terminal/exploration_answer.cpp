@@ -279,7 +279,7 @@ std::string answer_text(const ExplorationInput& input, const Exploration& found,
   const PlanResult* best = answers.plan(*named);
   const Totals& reached = best == nullptr ? base : best->counted ? *best->counted : best->sim.total;
   const std::string free = free_plan_text(found, answers, measure, named->want,
-                                          measure(reached) - alike_frac * measure(base));
+                                          measure(reached) - alike_objective_frac * measure(base));
   if (best == nullptr) return nothing_gained(found, measure) + free;
   const PlanResult* one_clock = best_one_clock(answers, named->want);
   std::string text;

@@ -105,10 +105,10 @@ TEST(Answer, IsAlikeToTheBestThatCanBeSet) {
       if (!answer.plan) continue;
       const Contender& chosen = plans[*answer.plan];
       EXPECT_TRUE(chosen.holds && chosen.verdict.applicable);
-      EXPECT_LE(chosen.objective_frac, least + alike_frac);
+      EXPECT_LE(chosen.objective_frac, least + alike_objective_frac);
       for (const Contender& plan : plans) {
         if (plan.want == answer.want && plan.holds && plan.verdict.applicable &&
-            plan.objective_frac <= least + alike_frac) {
+            plan.objective_frac <= least + alike_objective_frac) {
           EXPECT_LE(chosen.clock_changes, plan.clock_changes);
         }
       }

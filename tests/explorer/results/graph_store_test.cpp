@@ -108,7 +108,7 @@ TEST_F(GraphStore, TheAnswerOfEachSlack) {
     const std::string answer =
         fmt::format("SELECT energy_j FROM v_answer WHERE slack_pct = {}", 100.0 * slack_frac);
     EXPECT_LE(number(answer),
-              number(least) + alike_frac * number("SELECT default_j FROM graph_runs"));
+              number(least) + alike_objective_frac * number("SELECT default_j FROM graph_runs"));
     EXPECT_GE(number(answer), number(least));
   }
 }

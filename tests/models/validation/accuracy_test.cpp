@@ -148,7 +148,8 @@ TEST(Accuracy, PageSaysWhatTheModelSays) {
   for (const auto& [group, errors] : group_errors()) {
     const auto at = page.find("| " + group + " | ");
     ASSERT_NE(at, std::string::npos) << group;
-    const auto cells = split(page.substr(at, page.find('\n', at) - at), '|');
+    const std::string row = page.substr(at, page.find('\n', at) - at);
+    const auto cells = split(row, '|');
     ASSERT_GT(cells.size(), 6U);
     EXPECT_EQ(std::stod(std::string(cells[3])), errors.time.rows) << group;
     EXPECT_NEAR(std::stod(std::string(cells[4])), errors.time.mean(), 0.051) << group;
