@@ -12,6 +12,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "explorer/experiments/point_values.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
 #include "traces/graph/capture_graph.hpp"
@@ -99,7 +100,7 @@ CapturedWork captured_work(std::shared_ptr<const CapturedFiles> run, const GpuSp
   return work;
 }
 
-GraphQuestion graph_question_of(const Point& point) {
+CapturedQuestion captured_question_of(const Point& point) {
   const std::string& granularity = point.text(AxisId::granularity);
   const auto grain = grain_named(granularity);
   if (!grain) {
@@ -108,14 +109,15 @@ GraphQuestion graph_question_of(const Point& point) {
         did_you_mean(granularity, std::vector<std::string>{"iteration", "gpu", "pass", "kernel",
                                                            "launch", "segment"})));
   }
-  const std::string& goal = point.text(AxisId::goal);
-  if (point.text(AxisId::aggregation) != "global" || !names_waste(goal) ||
-      point.number(AxisId::tolerance_pct) != 0.0) {
-    throw UsageError(
-        "captured runs are planned for goal 'strict_waste' or 'relaxed_waste' with global "
-        "aggregation and no tolerance only");
-  }
-  return {.grain = *grain, .slack_frac = point.number(AxisId::slack_pct) / percent};
+  if (point.text(AxisId::aggregation) != "global" || point.number(AxisId::tolerance_pct) != 0.0)
+    throw UsageError("captured runs are planned with global aggregation and no tolerance only");
+  CapturedQuestion question{{.grain = *grain}};
+  const Goal goal = goal_of(point);
+  if (const auto* waste = std::get_if<LeastWaste>(&goal))
+    question.slack_frac = waste->slack_frac;
+  else
+    question.goal = goal;
+  return question;
 }
 
 }  // namespace rubato

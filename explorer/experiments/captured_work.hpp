@@ -47,7 +47,12 @@ struct CapturedWork {
 [[nodiscard]] CapturedWork captured_work(std::shared_ptr<const CapturedFiles> run,
                                          const GpuSpec& spec, const Point& point);
 
+/// What an experiment asks of a captured run.
+struct CapturedQuestion : GraphQuestion {
+  std::optional<Goal> goal = {};  ///< instead of the slack: any but LeastWaste
+};
+
 /// @throws UsageError if a name is not known or captured runs are not planned for it
-[[nodiscard]] GraphQuestion graph_question_of(const Point& point);
+[[nodiscard]] CapturedQuestion captured_question_of(const Point& point);
 
 }  // namespace rubato

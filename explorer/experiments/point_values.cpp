@@ -28,6 +28,8 @@ Prices prices_of(const Point& point) {
       .per_kwh = *per_kwh, .per_gpu_hour = point.number(AxisId::price_per_gpu_hour), .pue = pue};
 }
 
+}  // namespace
+
 Goal goal_of(const Point& point) {
   const std::string& name = point.text(AxisId::goal);
   if (names_waste(name)) {
@@ -50,8 +52,6 @@ Goal goal_of(const Point& point) {
     throw UsageError("goal 'time' needs either energy_budget_j or power_budget_w");
   return goal;
 }
-
-}  // namespace
 
 Question question_of(const Point& point) {
   const std::string& granularity = point.text(AxisId::granularity);

@@ -13,6 +13,9 @@
 
 namespace rubato {
 
+/// @throws UsageError if its name is not known or it lacks its budget or prices
+[[nodiscard]] Goal goal_of(const Point& point);
+
 /// @throws UsageError if a name is not known or values contradict each other
 [[nodiscard]] Question question_of(const Point& point);
 

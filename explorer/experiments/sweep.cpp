@@ -314,14 +314,22 @@ ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit) {
 GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit& unit) {
   const Setting& setting = plan.settings[unit.setting];
   const CapturedWork& work = *setting.captured();
-  return {.captures = work.run->captures,
-          .spec = *setting.spec,
-          .captured_clock = work.clock,
-          .grid = setting.clocks,
-          .power_limit_w = setting.power_limit_w,
-          .switching = setting.switching,
-          .questions = {std::get<GraphQuestion>(unit.question)},
-          .host_power_w = setting.host_power_w};
+  const auto& question = std::get<CapturedQuestion>(unit.question);
+  GraphExplorationInput input{.captures = work.run->captures,
+                              .spec = *setting.spec,
+                              .captured_clock = work.clock,
+                              .grid = setting.clocks,
+                              .power_limit_w = setting.power_limit_w,
+                              .switching = setting.switching,
+                              .questions = {},
+                              .host_power_w = setting.host_power_w};
+  if (question.goal) {
+    input.goals = {*question.goal};
+    input.goal_grains = {question.grain};
+  } else {
+    input.questions = {question};
+  }
+  return input;
 }
 
 std::string unit_label(const SweepPlan& plan, const Unit& unit) {
@@ -329,8 +337,9 @@ std::string unit_label(const SweepPlan& plan, const Unit& unit) {
   std::string text = fmt::format("{} on {}, {} W, ", setting.name(), setting.spec->name,
                                  format_number(setting.power_limit_w));
   double slack_frac = 0.0;
-  if (const auto* captured = std::get_if<GraphQuestion>(&unit.question)) {
+  if (const auto* captured = std::get_if<CapturedQuestion>(&unit.question)) {
     text += name_of(captured->grain);
+    if (captured->goal) text += fmt::format(", {}", name_of(*captured->goal));
     slack_frac = captured->slack_frac;
   } else {
     const Question& question = std::get<Question>(unit.question);

@@ -40,10 +40,23 @@ constexpr double replay_s_per_launch_and_clock = 0.2e-6;
 constexpr double made_ready_s_per_launch = 5e-5;
 constexpr double solve_s_per_captured_launch = 5e-5;
 constexpr double automatic_s_per_captured_launch = 1e-3;
+constexpr double goal_searches = 8.0;  // plans for a goal other than a slack
 
 std::string program_text() { return fmt::format("{} {}", program_version(), source_revision()); }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+void add_goal(Json& json, const Goal& goal) {
+  if (const auto* time = std::get_if<LeastTime>(&goal)) {
+    json["max_energy_j"] = or_null(time->max_energy_j);
+    json["max_average_power_w"] = or_null(time->max_average_power_w);
+  }
+  if (const auto* cost = std::get_if<LeastCost>(&goal)) {
+    json["price_per_kwh"] = cost->prices.per_kwh;
+    json["price_per_gpu_hour"] = cost->prices.per_gpu_hour;
+    json["pue"] = cost->prices.pue;
+  }
+}
 
 Json question_json(const Question& question) {
   Json json{{"granularity", name_of(question.granularity)},
@@ -53,21 +66,20 @@ Json question_json(const Question& question) {
     json["slack_frac"] = waste->slack_frac;
     json["tolerance_frac"] = waste->tolerance_frac;
   }
-  if (const auto* time = std::get_if<LeastTime>(&question.goal)) {
-    json["max_energy_j"] = or_null(time->max_energy_j);
-    json["max_average_power_w"] = or_null(time->max_average_power_w);
-  }
   if (question.counts_changes) json["counts_changes"] = true;
-  if (const auto* cost = std::get_if<LeastCost>(&question.goal)) {
-    json["price_per_kwh"] = cost->prices.per_kwh;
-    json["price_per_gpu_hour"] = cost->prices.per_gpu_hour;
-    json["pue"] = cost->prices.pue;
-  }
+  add_goal(json, question.goal);
   return json;
 }
 
-Json question_json(const GraphQuestion& question) {
-  return {{"granularity", name_of(question.grain)}, {"slack_frac", question.slack_frac}};
+Json question_json(const CapturedQuestion& question) {
+  Json json{{"granularity", name_of(question.grain)}};
+  if (!question.goal) {
+    json["slack_frac"] = question.slack_frac;
+    return json;
+  }
+  json["goal"] = name_of(*question.goal);
+  add_goal(json, *question.goal);
+  return json;
 }
 
 // The options in which settings of the same work differ. Ids are hashes of this text, so the order
@@ -187,7 +199,7 @@ class Planner {
     const Point& point = asked.point;
     const bool captured = std::holds_alternative<std::string>(point[AxisId::capture]);
     const UnitQuestion question =
-        captured ? UnitQuestion(graph_question_of(point)) : UnitQuestion(question_of(point));
+        captured ? UnitQuestion(captured_question_of(point)) : UnitQuestion(question_of(point));
     const std::size_t setting = setting_of(point);
     if (plan_.settings[setting].pipeline() != nullptr)
       check_pipeline_question(std::get<Question>(question));
@@ -295,18 +307,19 @@ class Planner {
   double estimate(std::size_t index, const UnitQuestion& question) {
     const Setting& setting = plan_.settings[index];
     if (const CapturedWork* captured = setting.captured())
-      return estimate(setting, *captured, std::get<GraphQuestion>(question));
+      return estimate(setting, *captured, std::get<CapturedQuestion>(question));
     return estimate(setting, *setting.traced(), std::get<Question>(question));
   }
 
-  double estimate(const Setting& setting, const CapturedWork& work, const GraphQuestion& question) {
+  double estimate(const Setting& setting, const CapturedWork& work,
+                  const CapturedQuestion& question) {
     const double launches = static_cast<double>(work.run->launches());
     const double clocks = static_cast<double>(clocks_of(setting));
     double time_s = launches * (made_ready_s_per_launch + clocks * replay_s_per_launch_and_clock);
     if (question.grain != GraphGrain::iteration) time_s += launches * solve_s_per_captured_launch;
     if (question.grain == GraphGrain::automatic)
       time_s += launches * automatic_s_per_captured_launch;
-    return time_s;
+    return question.goal ? goal_searches * time_s : time_s;
   }
 
   double estimate(const Setting& setting, const TraceWork& work, const Question& question) {

@@ -54,7 +54,7 @@ struct Setting {
 };
 
 /// What is asked of a trace, or of a captured run.
-using UnitQuestion = std::variant<Question, GraphQuestion>;
+using UnitQuestion = std::variant<Question, CapturedQuestion>;
 
 /// One question in one setting: the piece of work that is finished or not.
 struct Unit {

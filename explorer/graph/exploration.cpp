@@ -14,6 +14,7 @@
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "explorer/graph/goal_search.hpp"
 #include "explorer/graph/rehearsal.hpp"
 #include "explorer/limited_exploration.hpp"
 
@@ -90,9 +91,7 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
     counted->time_s = (1.0 + outcome.counted->change.time_frac) * baseline.span_s;
     counted->energy_j = (1.0 + outcome.counted->change.energy_frac) * baseline.total_energy_j;
   }
-  const Goal goal = outcome.prices ? Goal{LeastCost{*outcome.prices}}
-                                   : Goal{LeastWaste{.slack_frac = result.question.slack_frac}};
-  std::ranges::move(marks_of_changes({goal, totals_of(baseline), planned, counted,
+  std::ranges::move(marks_of_changes({outcome.asked_goal(), totals_of(baseline), planned, counted,
                                       best_one_clock_j(planner, result.deadline_s),
                                       counted ? change_text(*planner.switching()) : ""}),
                     std::back_inserter(marks));
@@ -237,15 +236,12 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   found.plans =
       rehearsed_answers(*found.model, *found.planner, *found.model, input.questions, context);
   try_comm_sms(input, comm_sms, found, context);
-  if (input.prices) {
-    for (GraphPlanOutcome& outcome :
-         plans_of_least_cost(found, *input.prices, input.least_cost, input.switching, context))
-      found.plans.push_back(std::move(outcome));
-  }
+  std::ranges::move(plans_of_goals(found, input.goals, input.goal_grains, context),
+                    std::back_inserter(found.plans));
   for (GraphPlanOutcome& outcome : found.plans) {
     if (!outcome.result.found()) continue;
     outcome.marks = marks_of(found, outcome);
-    if (outcome.prices) outcome.marks.push_back(mark_of_least_cost(*outcome.prices));
+    if (const auto prices = outcome.prices()) outcome.marks.push_back(mark_of_least_cost(*prices));
   }
   found.interrupted = context.stop_requested();
   found.wall_time_s = seconds_since(begin);

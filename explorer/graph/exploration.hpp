@@ -40,9 +40,9 @@ struct GraphExplorationInput {
   std::vector<GraphQuestion> questions;
   double odds_frac = usual_odds_frac;  ///< of being in time that an answer must have, 0 to 1
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, >= 0: in every total
-  /// With prices also plans of least cost, of these granularities.
-  std::optional<Prices> prices = {};
-  std::vector<GraphGrain> least_cost = {};
+  /// Goals other than LeastWaste, and the granularities of plans for them.
+  std::vector<Goal> goals = {};
+  std::vector<GraphGrain> goal_grains = {};
 };
 
 /// A plan as it would be played: one step's clocks for all steps, changes of clock counted.
@@ -63,11 +63,20 @@ struct GraphPlanOutcome {
   PlanVerdict verdict;                      ///< of what is played; its reason is a mark too
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
   std::optional<double> comm_sms = {};      ///< of collectives beside compute; nothing: as captured
-  /// Of a plan of least cost. Its slack is then the time that came of it, its gap is that of the
-  /// cost, and its energy has no bound.
-  std::optional<Prices> prices = {};
+  /// Other than LeastWaste. Then the slack is the time that came of it, the gap is that of the
+  /// goal, and energy has no bound.
+  std::optional<Goal> goal = {};
   std::vector<Mark> marks;  ///< what to know beside these numbers
 
+  /// What was asked for.
+  [[nodiscard]] Goal asked_goal() const {
+    return goal.value_or(LeastWaste{.slack_frac = result.question.slack_frac});
+  }
+  /// Of a plan of least cost.
+  [[nodiscard]] std::optional<Prices> prices() const {
+    const auto* cost = goal ? std::get_if<LeastCost>(&*goal) : nullptr;
+    return cost == nullptr ? std::nullopt : std::optional(cost->prices);
+  }
   /// The change with changes of clock counted, where it is known what they take.
   [[nodiscard]] const PlanChange& change_as_played() const {
     return counted ? counted->change : change;
@@ -103,7 +112,7 @@ struct GraphExploration {
   std::optional<double> undisturbed_span_s;
   GraphCoverage coverage;
   std::vector<Mark> baseline_marks;     ///< of the default clocks, what every change is against
-  std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions, then of least cost
+  std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions, then of the goals
   std::vector<OverlappingCollective> overlapping;  ///< whose SMs were chosen
   std::vector<CommSmsChoice> comm_sms;             ///< in the order they were tried
   double wall_time_s = 0.0;

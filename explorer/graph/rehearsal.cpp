@@ -234,11 +234,25 @@ GraphPlanResult Rehearsal::as_answer(GraphPlanResult plan, const GraphPlanResult
   return plan;
 }
 
+namespace {
+
+// What each plan changes, and how far off that may be.
+void set_changes(const GraphModel& model, const GraphPlanner& planner,
+                 const GraphModel& as_captured, std::span<GraphPlanOutcome> outcomes) {
+  const GraphPlanIntervals intervals(model, as_captured, planner.grid(), planner.baseline());
+  for (GraphPlanOutcome& one : outcomes) {
+    if (!one.result.found()) continue;
+    one.change = change_against(one.result.run, planner.baseline());
+    one.interval = intervals.of(one.result.plan, one.result.run);
+  }
+}
+
+}  // namespace
+
 std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPlanner& planner,
                                                 const GraphModel& as_captured,
                                                 std::span<const GraphQuestion> questions,
                                                 const RunContext& context) {
-  const GraphPlanIntervals intervals(model, as_captured, planner.grid(), planner.baseline());
   Rehearsal rehearsal(model, planner);
   std::vector<GraphPlanOutcome> outcomes, within;
   std::vector<GraphPlanOutcome*> automatic;
@@ -259,75 +273,17 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
     *one = rehearsal.in_time(std::move(*one), known, context);
     rehearsal.set_as_played(*one);
   }
-  for (GraphPlanOutcome& one : outcomes) {
-    if (!one.result.found()) continue;
-    one.change = change_against(one.result.run, planner.baseline());
-    one.interval = intervals.of(one.result.plan, one.result.run);
-  }
+  set_changes(model, planner, as_captured, outcomes);
   return outcomes;
 }
 
-namespace {
-
-// The run without a power that each GPU's node drew all the time.
-GraphRun without_power(GraphRun run, double power_w) {
-  for (GpuTotals& gpu : run.gpus) {
-    gpu.energy_j -= power_w * run.span_s;
-    run.total_energy_j -= power_w * run.span_s;
-  }
-  return run;
-}
-
-// A change of energy once a constant power is taken out of plan and baseline.
-// @param with, without  the baseline with that power and without it
-double energy_change_without(const PlanChange& change, const GraphRun& with,
-                             const GraphRun& without) {
-  const double power_j = with.total_energy_j - without.total_energy_j;
-  return ((1.0 + change.energy_frac) * with.total_energy_j - (1.0 + change.time_frac) * power_j) /
-             without.total_energy_j -
-         1.0;
-}
-
-// A slack that leaves the search free: up to the time of the slowest single clock.
-double slack_for_all(const GraphPlanner& planner) {
-  double slowest_s = planner.baseline().span_s;
-  for (const UniformRun& run : planner.uniform()) slowest_s = std::max(slowest_s, run.span_s);
-  return slowest_s / planner.baseline().span_s - 1.0;
-}
-
-}  // namespace
-
-std::vector<GraphPlanOutcome> plans_of_least_cost(const GraphExploration& found,
-                                                  const Prices& prices,
-                                                  std::span<const GraphGrain> grains,
-                                                  const std::optional<SwitchModel>& switching,
-                                                  const RunContext& context) {
-  const double worth_w = prices.time_worth_w();
-  const GraphModel& model = *found.model;
-  const GraphModel priced = model.with_host_power(model.host_power_w() + worth_w);
-  GraphPlanner planner(priced, found.planner->grid(), context, switching);
-  std::vector<GraphQuestion> questions;
-  for (const GraphGrain grain : grains) questions.push_back({grain, slack_for_all(planner)});
-  std::vector<GraphPlanOutcome> outcomes =
-      rehearsed_answers(priced, planner, priced, questions, context);
-  const GraphRun& baseline = found.planner->baseline();
-  const GraphPlanIntervals intervals(model, model, planner.grid(), baseline);
-  for (GraphPlanOutcome& outcome : outcomes) {
-    outcome.prices = prices;
-    GraphPlanResult& result = outcome.result;
-    if (!result.found()) continue;
-    result.run = without_power(std::move(result.run), worth_w);
-    result.lower_bound_j = 0.0;
-    result.deadline_s = result.run.span_s;
-    outcome.change = change_against(result.run, baseline);
-    result.question.slack_frac = outcome.change.time_frac;
-    outcome.interval = intervals.of(result.plan, result.run);
-    if (outcome.counted) {
-      outcome.counted->change.energy_frac =
-          energy_change_without(outcome.counted->change, planner.baseline(), baseline);
-      outcome.counted->in_time = true;
-    }
-  }
+std::vector<GraphPlanOutcome> rehearsed(const GraphModel& model, GraphPlanner& planner,
+                                        const GraphModel& as_captured,
+                                        std::vector<GraphPlanResult> plans) {
+  Rehearsal rehearsal(model, planner);
+  std::vector<GraphPlanOutcome> outcomes;
+  for (GraphPlanResult& plan : plans) outcomes.push_back(rehearsal.played(std::move(plan)));
+  set_changes(model, planner, as_captured, outcomes);
   return outcomes;
 }
 

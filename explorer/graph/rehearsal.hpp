@@ -68,13 +68,10 @@ class Rehearsal {
     const GraphModel& model, GraphPlanner& planner, const GraphModel& as_captured,
     std::span<const GraphQuestion> questions, const RunContext& context);
 
-/// Plans of least cost of a captured run. Prices make time worth a power (Prices::time_worth_w). So
-/// least cost is the least energy, without a bound on time, of nodes that draw so many watts more.
-/// That power is taken out of the totals again. Slack and deadline of a result are the time that
-/// came of it; its gap is that of the cost.
-/// @param grains  of the plans, in this order
-[[nodiscard]] std::vector<GraphPlanOutcome> plans_of_least_cost(
-    const GraphExploration& found, const Prices& prices, std::span<const GraphGrain> grains,
-    const std::optional<SwitchModel>& switching, const RunContext& context);
+/// Plans as they are played, and how far off they may be. @param model, as_captured  as above
+[[nodiscard]] std::vector<GraphPlanOutcome> rehearsed(const GraphModel& model,
+                                                      GraphPlanner& planner,
+                                                      const GraphModel& as_captured,
+                                                      std::vector<GraphPlanResult> plans);
 
 }  // namespace rubato

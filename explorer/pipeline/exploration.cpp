@@ -4,6 +4,10 @@
 #include <array>
 #include <chrono>
 #include <iterator>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +18,7 @@
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/plan/defaults.hpp"
+#include "explorer/plan/goal_bound.hpp"
 
 namespace rubato {
 
@@ -80,26 +85,24 @@ class PipelineQuestions {
 
   [[nodiscard]] PlanResult answer(const Question& question) const {
     const auto start = Clock::now();
-    const std::array deadline{deadline_s(question.goal)};
-    const PipelineResult found = std::move(planner_.plan(deadline).front());
+    const auto* waste = std::get_if<LeastWaste>(&question.goal);
     PlanResult result;
     result.question = question;
+    const PipelineResult found =
+        waste != nullptr ? planned(deadline_s(*waste)) : best(question.goal);
     result.status = found.status;
     result.solve_time_s = seconds_since(start);
-    if (found.plan.option_of_pass.empty()) return result;
-    result.objective = per_stage_.energy_j(found.energy_j);
+    if (!found.found()) return result;
+    const Contender one = judged(question.goal, found);
+    result.objective = waste != nullptr ? per_stage_.energy_j(found.energy_j)
+                                        : one.objective_frac * by_default(question.goal);
     result.lower_bound = per_stage_.energy_j(found.lower_bound_j);
-    result.gap_frac = found.gap_frac;
-    if (const auto* cost = std::get_if<LeastCost>(&question.goal)) {
-      const double bound_j = planner_.cheapest(worth_w(cost->prices)).bound_j;
-      result.objective = cost->prices.of(found.run.time_s, result.objective);
-      result.lower_bound = cost->prices.of(0.0, per_stage_.energy_j(bound_j));
-      result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
-    }
+    if (waste == nullptr)
+      result.lower_bound = bound_of(question.goal).least_frac * by_default(question.goal);
+    result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
     result.sim.total = per_stage_.of(found.run, passes());
     result.interval = intervals_.of(found.plan);
-    result.verdict = applicable(work_, found.plan, found.run, model_.clocks,
-                                switching_in_earnest(switching_, stages_.spec));
+    result.verdict = verdict(found);
     result.marks = marks_of_clocks(stages_.spec, model_.clocks, work_, found.plan);
     if (!result.verdict.applicable)
       result.marks.push_back({MarkKind::not_applicable, result.verdict.because});
@@ -120,16 +123,73 @@ class PipelineQuestions {
   }
 
  private:
-  // Worth of a second for all stages together, W.
-  [[nodiscard]] double worth_w(const Prices& prices) const {
-    return prices.time_worth_w() * work_.schedule.shape.stages;
+  [[nodiscard]] double deadline_s(const LeastWaste& waste) const {
+    return baseline().time_s * (1.0 + waste.slack_frac + waste.tolerance_frac);
+  }
+  [[nodiscard]] PipelineResult planned(double deadline_s) const {
+    return std::move(planner_.plan(std::array{deadline_s}).front());
+  }
+  [[nodiscard]] PlanVerdict verdict(const PipelineResult& plan) const {
+    return applicable(work_, plan.plan, plan.run, model_.clocks,
+                      switching_in_earnest(switching_, stages_.spec));
   }
 
-  [[nodiscard]] double deadline_s(const Goal& goal) const {
-    if (const auto* cost = std::get_if<LeastCost>(&goal))
-      return planner_.cheapest(worth_w(cost->prices)).time_s;
-    const auto& waste = std::get<LeastWaste>(goal);
-    return baseline().time_s * (1.0 + waste.slack_frac + waste.tolerance_frac);
+  // Of one stage, on average.
+  [[nodiscard]] Cost defaults() const {
+    return {baseline().time_s, per_stage_.energy_j(baseline().energy_j)};
+  }
+  [[nodiscard]] double by_default(const Goal& goal) const {
+    return value_of_goal(goal, defaults(), 1.0);
+  }
+  [[nodiscard]] Contender judged(const Goal& goal, const PipelineResult& plan) const {
+    return contender(goal,
+                     plan.found()
+                         ? std::optional(Cost{plan.run.time_s, per_stage_.energy_j(plan.energy_j)})
+                         : std::nullopt,
+                     defaults());
+  }
+
+  [[nodiscard]] GoalBound bound_of(const Goal& goal) const {
+    const Frontier& frontier = planner_.frontier();
+    const auto least_j = [&](double from_s, double to_s) {
+      return per_stage_.energy_j(frontier.lower_bound_j(to_s) +
+                                 planner_.waiting_power_w() * from_s);
+    };
+    return goal_bound(goal, planner_.least_time_s(), frontier.slowest_time_s, least_j, defaults(),
+                      1.0);
+  }
+
+  // Plans are made around the time at which the frontier has the goal least, then half-way to the
+  // neighbours of the best one: more often for a budget, which has an edge.
+  [[nodiscard]] PipelineResult best(const Goal& goal) const {
+    const int rounds = std::holds_alternative<LeastTime>(goal) ? 7 : 2;
+    constexpr double around_frac = 0.02;
+    std::map<double, PipelineResult> plans;
+    const auto ask = [&](std::vector<double> times_s) {
+      std::erase_if(times_s, [&](double time_s) { return time_s < planner_.least_time_s(); });
+      const std::vector<PipelineResult> asked = planner_.plan(times_s);
+      for (std::size_t i = 0; i < asked.size(); ++i) plans.emplace(times_s[i], asked[i]);
+    };
+    const double from_s = bound_of(goal).time_s;
+    ask({planner_.least_time_s(), (1.0 - around_frac) * from_s, from_s,
+         (1.0 + around_frac) * from_s, planner_.cheapest_time_s()});
+    const auto least = [&] {
+      return std::ranges::min_element(plans, {}, [&](const auto& plan) {
+        const Contender one = judged(goal, plan.second);
+        return std::tuple(!one.holds, !verdict(plan.second).applicable, one.objective_frac);
+      });
+    };
+    for (int i = 0; i < rounds; ++i) {
+      const auto chosen = least();
+      std::vector<double> beside_s;
+      if (chosen != plans.begin())
+        beside_s.push_back(0.5 * (std::prev(chosen)->first + chosen->first));
+      if (std::next(chosen) != plans.end())
+        beside_s.push_back(0.5 * (std::next(chosen)->first + chosen->first));
+      ask(std::move(beside_s));
+    }
+    const auto chosen = least();
+    return judged(goal, chosen->second).holds ? chosen->second : PipelineResult{};
   }
 
   static StageModelInput stages_of(const ExplorationInput& input, const PipelineSplit& split,
@@ -174,13 +234,9 @@ Trace microbatch_trace(const PipelineSplit& split) {
 void check_pipeline_question(const Question& question) {
   const bool known_granularity =
       question.granularity == Granularity::pass || question.granularity == Granularity::kernel;
-  if (known_granularity && question.aggregation == Aggregation::global &&
-      (std::holds_alternative<LeastWaste>(question.goal) ||
-       std::holds_alternative<LeastCost>(question.goal)))
-    return;
+  if (known_granularity && question.aggregation == Aggregation::global) return;
   throw UsageError(
-      "pipelines are planned for goal 'strict_waste', 'relaxed_waste' or 'cost' with granularity "
-      "'pass' or 'kernel' and global aggregation only");
+      "pipelines are planned with granularity 'pass' or 'kernel' and global aggregation only");
 }
 
 Exploration explore_pipeline(const ExplorationInput& input, const PipelineSplit& split) {

@@ -23,8 +23,7 @@ struct PipelineSplit {
 /// @throws UsageError if a size is 0 or does not divide what it splits
 [[nodiscard]] Trace microbatch_trace(const PipelineSplit& split);
 
-/// @throws UsageError unless the question has a clock per pass or kernel, one global budget and
-///         one of the goals strict_waste, relaxed_waste and cost
+/// @throws UsageError unless the question has a clock per pass or kernel and one global budget
 void check_pipeline_question(const Question& question);
 
 /// Answers the questions with plans of the whole pipeline. A clock per kernel is one inside each

@@ -23,16 +23,6 @@ std::ptrdiff_t place_of(std::string_view granularity) {
   return std::ranges::find(coarse_to_fine, granularity) - coarse_to_fine.begin();
 }
 
-double value_of_goal(const Goal& goal, const Cost& total, double gpus) {
-  const double time_s = total.time_s, energy_j = total.energy_j;
-  if (std::holds_alternative<LeastEdp>(goal)) return energy_j * time_s;
-  if (std::holds_alternative<LeastEd2p>(goal)) return energy_j * time_s * time_s;
-  if (std::holds_alternative<LeastTime>(goal)) return time_s;
-  if (const auto* cost = std::get_if<LeastCost>(&goal))
-    return cost->prices.of(time_s, energy_j, gpus);
-  return energy_j;
-}
-
 bool keeps_goal(const Goal& goal, const Cost& total, const Cost& defaults) {
   const auto within = [](double value, double most) {
     return value <= most * (1.0 + totals_rounding);
@@ -100,6 +90,16 @@ std::string want_text(const Goal& goal) {
       add("", price);
   }
   return text;
+}
+
+double value_of_goal(const Goal& goal, const Cost& total, double gpus) {
+  const double time_s = total.time_s, energy_j = total.energy_j;
+  if (std::holds_alternative<LeastEdp>(goal)) return energy_j * time_s;
+  if (std::holds_alternative<LeastEd2p>(goal)) return energy_j * time_s * time_s;
+  if (std::holds_alternative<LeastTime>(goal)) return time_s;
+  if (const auto* cost = std::get_if<LeastCost>(&goal))
+    return cost->prices.of(time_s, energy_j, gpus);
+  return energy_j;
 }
 
 Contender contender(const Goal& goal, const std::optional<Cost>& applied, const Cost& defaults,

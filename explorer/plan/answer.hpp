@@ -52,6 +52,10 @@ struct PlanAnswer {
 /// Goal with slack, budgets and prices: "relaxed_waste 5", "least_cost 0.12 2 1.2".
 [[nodiscard]] std::string want_text(const Goal& goal);
 
+/// What is least: J, J s, J s^2, s or money.
+/// @param gpus  number of GPUs in this energy
+[[nodiscard]] double value_of_goal(const Goal& goal, const Cost& total, double gpus);
+
 /// The part of a contender that follows from totals.
 /// @param applied   time and energy with the changes of clock; nothing: no plan was found
 /// @param defaults  time and energy at the default clocks

@@ -37,17 +37,15 @@ Contender contender_of(const Exploration& found, const PlanResult& plan) {
 Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& plan) {
   const GraphPlanResult& result = plan.result;
   const GraphRun& base = found.planner->baseline();
-  const Goal goal = plan.prices ? Goal{LeastCost{*plan.prices}}
-                                : Goal{LeastWaste{.slack_frac = result.question.slack_frac}};
   const PlanChange& change = plan.change_as_played();
   std::optional<Cost> applied;
   if (result.found()) {
     applied = {(1.0 + change.time_frac) * base.span_s,
                (1.0 + change.energy_frac) * base.total_energy_j};
   }
-  Contender one = contender(goal, applied, {base.span_s, base.total_energy_j},
+  Contender one = contender(plan.asked_goal(), applied, {base.span_s, base.total_energy_j},
                             static_cast<double>(found.run->graph.gpus().size()));
-  if (plan.counted && !plan.prices) one.holds = plan.counted->in_time;
+  if (plan.counted && !plan.goal) one.holds = plan.counted->in_time;
   one.verdict = plan.verdict;
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   if (plan.counted) {

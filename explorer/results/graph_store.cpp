@@ -212,7 +212,7 @@ std::int64_t store_graph_plan(const SqlConnection& connection, std::int64_t run_
     return counted ? SqlValue(static_cast<std::int64_t>((*counted).*count)) : null;
   };
   const bool has_gap =
-      result.lower_bound_j > 0.0 || (outcome.prices && result.status != SolveStatus::time_limit);
+      result.lower_bound_j > 0.0 || (outcome.goal && result.status != SolveStatus::time_limit);
   SqlValue changes;
   if (result.found()) {
     std::int64_t sum = 0;

@@ -359,7 +359,7 @@ SELECT u.unit_id, u.question_id, u.run_id, u.plan_id, u.graph_run_id, u.graph_pl
        1e6 * coalesce(r.switch_dwell_s, h.switch_dwell_s) AS switch_dwell_us,
        coalesce(s.seed, h.seed) AS seed, coalesce(p.granularity, q.granularity) AS granularity,
        coalesce(p.aggregation, 'global') AS aggregation,
-       coalesce(p.goal, CASE q.slack_frac WHEN 0 THEN 'strict_waste' ELSE 'relaxed_waste' END) AS goal,
+       coalesce(p.goal, substr(q.want, 1, instr(q.want || ' ', ' ') - 1)) AS goal,
        100.0 * coalesce(p.slack_frac, q.slack_frac) AS slack_pct,
        100.0 * coalesce(p.tolerance_frac, CASE WHEN q.graph_plan_id IS NOT NULL THEN 0.0 END) AS tolerance_pct,
        coalesce(p.status, CASE WHEN q.status = 'optimal' AND abs(q.counted_energy_change_frac - q.energy_change_frac) > 1e-9
@@ -446,8 +446,7 @@ JOIN v_units pb ON pb.unit_id = b.unit_id;
 CREATE VIEW v_graph_plans AS
 SELECT p.graph_plan_id, r.graph_run_id, r.captures, r.gpu, r.captured_clock, r.captured_clock_source, r.ranks, r.gpus,
        p.granularity,
-       CASE WHEN EXISTS (SELECT 1 FROM graph_plan_marks m WHERE m.graph_plan_id = p.graph_plan_id AND m.kind = 'least cost') THEN 'least_cost'
-            WHEN p.slack_frac = 0 THEN 'strict_waste' ELSE 'relaxed_waste' END AS goal,
+       substr(p.want, 1, instr(p.want || ' ', ' ') - 1) AS goal,
        100.0 * p.slack_frac AS slack_pct, p.status, p.time_s, p.energy_j,
        100.0 * p.time_change_frac AS time_change_pct, 100.0 * p.time_change_low_frac AS time_change_low_pct,
        100.0 * p.time_change_high_frac AS time_change_high_pct, 100.0 * p.energy_change_frac AS energy_change_pct,

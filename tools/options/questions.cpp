@@ -131,6 +131,14 @@ std::vector<Question> questions_of(const QuestionOptions& o) {
   return questions;
 }
 
+std::vector<Goal> goals_besides_waste(const QuestionOptions& o) {
+  std::vector<Goal> goals;
+  for (const std::string& name : o.goals) {
+    if (!names_waste(name)) goals.push_back(goal_of(name, o));
+  }
+  return goals;
+}
+
 void check_slack(double slack_pct) {
   if (!(slack_pct > -percent && slack_pct <= most_pct))
     throw UsageError(fmt::format("--slack is {}; expected a number above -100, at most {}",

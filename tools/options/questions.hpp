@@ -36,6 +36,9 @@ void add_question_options(CommandLine& app, QuestionOptions& options);
 ///         it has one budget > 0, and for goal `cost` without a price of energy
 [[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options);
 
+/// The goals asked for that have no slack. @throws as questions_of()
+[[nodiscard]] std::vector<Goal> goals_besides_waste(const QuestionOptions& options);
+
 /// @throws UsageError if it is not above -100 %, or too large to be meant
 void check_slack(double slack_pct);
 

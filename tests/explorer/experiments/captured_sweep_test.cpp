@@ -50,7 +50,7 @@ class CapturedSweep : public SweepFixture {
   static void expect_as_explored(const SweepPlan& all, const std::filesystem::path& db,
                                  const std::filesystem::path& capture) {
     for (const Unit& unit : all.units) {
-      const auto& question = std::get<GraphQuestion>(unit.question);
+      const auto& question = std::get<CapturedQuestion>(unit.question);
       GraphExplorationInput input{.captures = {import_capture(capture)},
                                   .spec = load_gpu_spec("a100-sxm4-80gb"),
                                   .captured_clock = {},
@@ -143,7 +143,7 @@ TEST_F(CapturedSweep, TheFrontIsThatOfNoUnit) {
       "f USING (graph_run_id) ORDER BY 1, 2";
   std::vector<std::vector<SqlValue>> first;
   for (std::size_t u = 0; u < all.units.size(); ++u) {
-    const auto& question = std::get<GraphQuestion>(all.units[u].question);
+    const auto& question = std::get<CapturedQuestion>(all.units[u].question);
     const std::filesystem::path db = file("first" + std::to_string(u) + ".db");
     SweepStore store(db);
     store.begin(all);
@@ -287,6 +287,33 @@ TEST_F(CapturedSweep, LatePlansAreMarkedWhereChangesOfClockAreFree) {
             1);
 }
 
+// A goal without a slack is one exploration's own.
+TEST_F(CapturedSweep, GoalsAreThoseOfAnExploration) {
+  const SweepPlan all =
+      plan("capture = 'made.json'\ngranularity = ['iteration', 'gpu']\ngoal = ['edp', 'energy']\n");
+  ASSERT_EQ(all.units.size(), 8U);
+  SweepStore store(file("goals.db"));
+  store.begin(all);
+  EXPECT_EQ(run_sweep(all, {0, 1, 2, 3, 4, 5, 6, 7}, store, {1, "test"}, {}, {}).finished, 8U);
+  for (const Unit& unit : all.units) {
+    const auto& question = std::get<CapturedQuestion>(unit.question);
+    const GraphExploration found = explore_captured(graph_exploration_input(all, unit));
+    ASSERT_EQ(found.plans.size(), 1U);
+    const GraphPlanOutcome& plan = found.plans.front();
+    EXPECT_EQ(plan.result.question.grain, question.grain);
+    EXPECT_EQ(name_of(plan.asked_goal()), name_of(*question.goal));
+    const auto stored = ResultStore::open_read_only(file("goals.db"))
+                            .query(
+                                "SELECT energy_change_pct FROM v_units WHERE goal = ? AND "
+                                "granularity = ?",
+                                {SqlValue(std::string(name_of(*question.goal))),
+                                 SqlValue(std::string(name_of(question.grain)))});
+    ASSERT_EQ(stored.rows.size(), 2U);  // of two latencies, which one clock does not meet
+    EXPECT_DOUBLE_EQ(std::get<double>(stored.rows.front().front()),
+                     100.0 * plan.change.energy_frac);
+  }
+}
+
 TEST_F(CapturedSweep, AFolderWithWildcardsInItsNameIsAFolder) {
   std::filesystem::create_directory(file("run[1]*"));
   std::filesystem::copy_file(file("made.json"), file("run[1]*/rank0.json"));
@@ -299,10 +326,10 @@ TEST_F(CapturedSweep, SaysWhatItCannotPlan) {
   expect_error<DataError>([&] { (void)plan(capture + "granularity = 'passes'\n"); },
                           "granularity 'passes' is not known for captured runs",
                           "leave impossible combinations out");
-  expect_error<DataError>([&] { (void)plan(capture + "goal = 'edp'\n"); },
-                          "captured runs are planned for goal 'strict_waste'");
+  expect_error<DataError>([&] { (void)plan(capture + "goal = 'time'\n"); },
+                          "goal 'time' needs either energy_budget_j or power_budget_w");
   expect_error<DataError>([&] { (void)plan(capture + "aggregation = 'local'\n"); },
-                          "captured runs are planned for goal 'strict_waste'");
+                          "captured runs are planned with global aggregation");
   expect_error<UsageError>(
       [&] {
         Point point;

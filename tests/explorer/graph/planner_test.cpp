@@ -298,45 +298,5 @@ TEST(UnitSearch, WithoutPricesTheBoundIsTheLeastOfAllClocks) {
   EXPECT_GE(bound_j, 0.5 * least_j);
 }
 
-// Plans of least cost against every plan there is, replayed and priced one by one.
-RC_GTEST_PROP(LeastCostPlans, CostNoLessThanTheBoundAndNoMoreThanOneClock, ()) {
-  const ExecutionGraph graph =
-      arbitrary_graph({.most_gpus = 3, .most_launches = 7, .one_at_a_time = true});
-  const double gpus = static_cast<double>(graph.gpus().size());
-  const double host_w = *rc::gen::element(0.0, 150.0);
-  const Prices prices{
-      .per_kwh = 0.2, .per_gpu_hour = *rc::gen::element(0.0, 0.01, 0.05, 2.0), .pue = 1.25};
-  const GraphModel board(graph, small_graph_spec(), small_graph_spec().default_clock);
-  const ClockGrid grid = arbitrary_clocks(clocks_for(clocked_launches(board)));
-  GraphExploration found;
-  found.model = std::make_unique<const GraphModel>(board.with_host_power(host_w));
-  found.planner = std::make_unique<GraphPlanner>(*found.model, grid);
-  const auto outcomes = plans_of_least_cost(found, prices, grains, {}, {});
-  RC_ASSERT(outcomes.size() == grains.size());
-  double one_clock = std::numeric_limits<double>::infinity();
-  for (const GraphPlanOutcome& outcome : outcomes) {
-    const GraphPlanResult& result = outcome.result;
-    RC_ASSERT(result.found());
-    const GraphRun replayed = GraphSimulator(board, grid).run(result.plan);
-    const double node_j = replayed.total_energy_j + gpus * host_w * replayed.span_s;
-    RC_ASSERT(std::abs(result.run.total_energy_j - node_j) <= rounding * node_j);
-    const auto cost_of = [&](double time_s, double board_j) {
-      return 1.25 * 0.2 * (board_j + gpus * host_w * time_s) / 3.6e6 +
-             gpus * prices.per_gpu_hour * time_s / 3600.0;
-    };
-    double least = std::numeric_limits<double>::infinity();
-    for (const AllPlans::One& one : AllPlans(board, grid, result.question.grain).plans)
-      least = std::min(least, cost_of(one.span_s, one.energy_j));
-    const double cost = cost_of(replayed.span_s, replayed.total_energy_j);
-    RC_ASSERT(least <= cost * (1.0 + rounding));
-    RC_ASSERT(cost * (1.0 - result.gap_frac) <= least * (1.0 + rounding));
-    if (result.question.grain == GraphGrain::iteration) {
-      one_clock = cost;
-      RC_ASSERT(std::abs(cost - least) <= rounding * least);
-    }
-    RC_ASSERT(cost <= one_clock * (1.0 + rounding));
-  }
-}
-
 }  // namespace
 }  // namespace rubato

@@ -1,8 +1,11 @@
 #include "explorer/pipeline/exploration.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "explorer/plan/answer.hpp"
 
 namespace rubato {
 namespace {
@@ -29,6 +32,40 @@ TEST(PipelineExploration, GapOfLeastCost) {
   EXPECT_GT(plan.lower_bound, 0.0);
   EXPECT_LE(plan.lower_bound, plan.objective);
   EXPECT_NEAR(plan.gap_frac, 1.0 - plan.lower_bound / plan.objective, 1e-12);
+}
+
+// No plan for a slack comes to less, and none that a bound forbids is found.
+TEST(PipelineExploration, GoalsAreNoWorseThanPlansForSlacks) {
+  const auto explore = [](const Goal& goal) { return explored("a100-sxm4-80gb", 3, 6, goal); };
+  const Totals defaults = explore(LeastWaste{}).baseline.total;
+  const std::vector<Goal> goals{
+      LeastEdp{}, LeastEd2p{}, LeastEnergy{},
+      LeastTime{.max_energy_j = 0.9 * defaults.energy_j, .max_average_power_w = {}},
+      LeastCost{{.per_kwh = 0.12, .per_gpu_hour = 0.05}}};
+  std::vector<Totals> of_slacks;
+  for (const double slack_frac : {0.0, 0.01, 0.03, 0.06, 0.1, 0.2, 0.4}) {
+    const PlanResult plan = explore(LeastWaste{slack_frac}).plans.front();
+    if (plan.found() && plan.verdict.applicable) of_slacks.push_back(plan.sim.total);
+  }
+  ASSERT_GE(of_slacks.size(), 4U);
+  for (const Goal& goal : goals) {
+    const PlanResult plan = explore(goal).plans.front();
+    ASSERT_TRUE(plan.found()) << name_of(goal);
+    const auto judged = [&](const Totals& total) {
+      return contender(goal, Cost{total.time_s, total.energy_j},
+                       {defaults.time_s, defaults.energy_j});
+    };
+    EXPECT_TRUE(judged(plan.sim.total).holds) << name_of(goal);
+    EXPECT_GT(plan.lower_bound, 0.0);
+    EXPECT_LE(plan.lower_bound, plan.objective * (1.0 + 1e-12)) << name_of(goal);
+    EXPECT_LE(plan.gap_frac, 0.03) << name_of(goal);
+    for (const Totals& total : of_slacks) {
+      if (judged(total).holds)
+        EXPECT_LE(judged(plan.sim.total).objective_frac,
+                  judged(total).objective_frac * (1.0 + 1e-3))
+            << name_of(goal);
+    }
+  }
 }
 
 TEST(PipelineExploration, PlansSayWhatIsDoubtful) {

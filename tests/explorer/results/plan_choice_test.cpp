@@ -50,15 +50,15 @@ TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
 TEST(PlanChoice, OfACapturedRunTheCheapestAsPlayed) {
   const TemporaryFolder folder;
   GraphExplorationInput input = made_exploration_input({.layers = 3}, {{GraphGrain::kernel, 0.0}});
-  input.prices = dear_time;
-  input.least_cost = {GraphGrain::iteration, GraphGrain::pass, GraphGrain::kernel};
+  input.goals = {LeastCost{dear_time}};
+  input.goal_grains = {GraphGrain::iteration, GraphGrain::pass, GraphGrain::kernel};
   const GraphExploration found = explore_captured(input);
   store_graph_run(folder / "r.db", {{"a.json"}, "1593/1410", ClockSource::given, "explore"}, found);
   const GraphRun& base = found.planner->baseline();
   double least = std::numeric_limits<double>::infinity();
   std::string granularity;
   for (const GraphPlanOutcome& plan : found.plans) {
-    if (!plan.prices) continue;
+    if (!plan.goal) continue;
     const PlanChange change = plan.counted ? plan.counted->change : plan.change;
     const double cost = dear_time.of((1.0 + change.time_frac) * base.span_s,
                                      (1.0 + change.energy_frac) * base.total_energy_j,

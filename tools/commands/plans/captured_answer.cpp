@@ -83,13 +83,34 @@ std::string several_clocks_text(const GraphExploration& found, const GraphPlanOu
       play_lines(grain, db));
 }
 
+// "energy x time -12.31 %, " before energy and time; empty where it is one of these.
+std::string measure_text(const Goal& goal, double change_pct) {
+  const std::string_view measure = std::holds_alternative<LeastEdp>(goal)    ? "energy x time"
+                                   : std::holds_alternative<LeastEd2p>(goal) ? "energy x time^2"
+                                   : std::holds_alternative<LeastCost>(goal) ? "cost"
+                                                                             : "";
+  return measure.empty() ? "" : fmt::format("{} {} %, ", measure, format_signed(change_pct, 2));
+}
+
+std::string goal_words(const Goal& goal) {
+  if (std::holds_alternative<LeastEdp>(goal)) return "Least energy x time";
+  if (std::holds_alternative<LeastEd2p>(goal)) return "Least energy x time^2";
+  const auto* time = std::get_if<LeastTime>(&goal);
+  if (time == nullptr) return "Least energy, in any time";
+  std::string text = "Least time within";
+  if (time->max_energy_j) text += fmt::format(" {} J", format_number(*time->max_energy_j));
+  if (time->max_average_power_w)
+    text += fmt::format(" {} W on average", format_number(*time->max_average_power_w));
+  return text + ", all GPUs";
+}
+
 // What more time buys: the answers of other slacks than the headline's.
 std::string later_text(const GraphExploration& found, const GraphAnswers& answers,
                        const PlanAnswer& named) {
   std::vector<const GraphPlanOutcome*> later;
   for (const PlanAnswer& answer : answers.answers) {
     const GraphPlanOutcome* plan = answers.plan(answer);
-    if (plan != nullptr && !plan->prices && answer.want != named.want) later.push_back(plan);
+    if (plan != nullptr && !plan->goal && answer.want != named.want) later.push_back(plan);
   }
   std::ranges::sort(later, {}, [](const auto* plan) { return plan->result.question.slack_frac; });
   if (later.empty()) return "";
@@ -105,18 +126,20 @@ std::string later_text(const GraphExploration& found, const GraphAnswers& answer
   return text;
 }
 
-// The answers of one kind of goal: of slacks, or of least cost.
-std::vector<PlanAnswer> answers_for(const GraphAnswers& answers, bool of_cost) {
+// The answers to slacks.
+std::vector<PlanAnswer> answers_of_slacks(const GraphAnswers& answers) {
   std::vector<PlanAnswer> chosen;
   for (const PlanAnswer& answer : answers.answers) {
-    if (answer.want.starts_with("least_cost") == of_cost) chosen.push_back(answer);
+    const auto plan = std::ranges::find(answers.contenders, answer.want, &Contender::want);
+    if (!answers.plans[static_cast<std::size_t>(plan - answers.contenders.begin())].goal)
+      chosen.push_back(answer);
   }
   return chosen;
 }
 
 std::string least_energy_text(const GraphExploration& found, const GraphAnswers& answers,
                               std::string_view db) {
-  const std::vector<PlanAnswer> of_slacks = answers_for(answers, false);
+  const std::vector<PlanAnswer> of_slacks = answers_of_slacks(answers);
   if (of_slacks.empty()) return "";
   const PlanAnswer* named = headline(answers.contenders, of_slacks);
   if (named == nullptr) return "No plan is in time.\n";
@@ -136,43 +159,55 @@ std::string least_energy_text(const GraphExploration& found, const GraphAnswers&
   return text + later_text(found, answers, *named);
 }
 
-// Where plans of least cost were asked for, the cheapest as played, and what prices come to.
-std::string least_cost_text(const GraphExploration& found, const GraphAnswers& answers) {
-  const std::optional<Prices> prices = asked_prices(found);
-  if (!prices) return "";
-  const GraphRun& base = found.planner->baseline();
-  const double gpus = static_cast<double>(found.run->graph.gpus().size());
-  const double default_cost = prices->of(base.span_s, base.total_energy_j, gpus);
-  const auto cost_frac = [&](const GraphPlanOutcome& plan) {
-    const PlanChange& change = plan.change_as_played();
-    const double cost = prices->of((1.0 + change.time_frac) * base.span_s,
-                                   (1.0 + change.energy_frac) * base.total_energy_j, gpus);
-    return cost / default_cost - 1.0;
-  };
-  const std::vector<PlanAnswer> of_cost = answers_for(answers, true);
-  const GraphPlanOutcome* best = of_cost.empty() ? nullptr : answers.plan(of_cost.front());
-  std::string text = fmt::format(
-      "Least cost at {}: a second more pays where it saves more J for each GPU\n"
-      "1000 times what was captured cost {:.4g} at the default clocks, all GPUs\n",
-      prices_text(*prices), 1000.0 * default_cost);
-  if (best == nullptr) return text + "No plan costs less than the default clocks: keep them.\n";
-  text += fmt::format("{}, {}: cost {} %, energy {} %, time {} %{}\n",
-                      per_text(name_of(best->result.question.grain)),
-                      clock_words(plan_clocks_text(found, best->result)),
-                      format_signed(percent * cost_frac(*best), 2),
-                      format_signed(percent * best->change_as_played().energy_frac, 2),
-                      format_signed(percent * best->change_as_played().time_frac, 2),
-                      best->counted ? ", as played" : ", changes of clock free");
-  if (best->result.question.grain != GraphGrain::iteration) return text;
-  return text + one_clock_line(found.model->spec(),
-                               found.planner->grid()[best->result.plan.clock_of_activity.front()]);
+// What is least, and what that comes to at the default clocks where that is money.
+std::string goal_text(const GraphExploration& found, const Goal& goal) {
+  if (const auto* cost = std::get_if<LeastCost>(&goal)) {
+    const GraphRun& base = found.planner->baseline();
+    const double gpus = static_cast<double>(found.run->graph.gpus().size());
+    return fmt::format(
+        "Least cost at {}: a second more pays where it saves more J for each GPU\n"
+        "1000 times what was captured cost {:.4g} at the default clocks, all GPUs\n",
+        prices_text(cost->prices),
+        1000.0 * cost->prices.of(base.span_s, base.total_energy_j, gpus));
+  }
+  return fmt::format("{}\n", goal_words(goal));
+}
+
+// The answer to each goal other than energy within a slack, as played.
+std::string goals_text(const GraphExploration& found, const GraphAnswers& answers) {
+  std::string text;
+  for (const PlanAnswer& answer : answers.answers) {
+    const auto first = static_cast<std::size_t>(
+        std::ranges::find(answers.contenders, answer.want, &Contender::want) -
+        answers.contenders.begin());
+    if (!answers.plans[first].goal) continue;
+    const Goal& goal = *answers.plans[first].goal;
+    text += goal_text(found, goal);
+    const GraphPlanOutcome* best = answers.plan(answer);
+    if (best == nullptr) {
+      text += answer.keeps_default ? "No plan is better than the default clocks: keep them.\n"
+                                   : "No plan keeps within the budget.\n";
+      continue;
+    }
+    const PlanChange& change = best->change_as_played();
+    const double objective_frac = answers.contenders[*answer.plan].objective_frac - 1.0;
+    text += fmt::format(
+        "{}, {}: {}energy {} %, time {} %{}\n", per_text(name_of(best->result.question.grain)),
+        clock_words(plan_clocks_text(found, best->result)),
+        measure_text(goal, percent * objective_frac), shown(change.energy_frac),
+        shown(change.time_frac), best->counted ? ", as played" : ", changes of clock free");
+    if (has_one_clock(*best))
+      text += one_clock_line(found.model->spec(),
+                             found.planner->grid()[best->result.plan.clock_of_activity.front()]);
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string captured_answer(const GraphExploration& found, std::string_view db) {
   const GraphAnswers answers = answers_of(found);
-  return least_energy_text(found, answers, db) + least_cost_text(found, answers);
+  return least_energy_text(found, answers, db) + goals_text(found, answers);
 }
 
 }  // namespace rubato

@@ -23,15 +23,12 @@ std::string plan_clocks_text(const GraphExploration& found, const GraphPlanResul
 
 std::optional<Prices> asked_prices(const GraphExploration& found) {
   for (const GraphPlanOutcome& outcome : found.plans) {
-    if (outcome.prices) return outcome.prices;
+    if (const auto prices = outcome.prices()) return prices;
   }
   return std::nullopt;
 }
 
-std::string goal_name(const GraphPlanOutcome& outcome) {
-  if (outcome.prices) return name_of(Goal{LeastCost{*outcome.prices}});
-  return name_of(Goal{LeastWaste{.slack_frac = outcome.result.question.slack_frac}});
-}
+std::string goal_name(const GraphPlanOutcome& outcome) { return name_of(outcome.asked_goal()); }
 
 namespace {
 
@@ -43,9 +40,11 @@ bool any_counted(const GraphExploration& found) {
 
 OutputTable empty_plans_table(const GraphExploration& found, bool has_notes) {
   const bool prices = asked_prices(found).has_value(), played = any_counted(found);
+  const bool goals = std::ranges::any_of(
+      found.plans, [](const GraphPlanOutcome& outcome) { return outcome.goal.has_value(); });
   std::vector<Column> columns{
       {"granularity"},
-      {.key = "goal", .for_programs = !prices},
+      {.key = "goal", .for_programs = !goals},
       {"slack_pct", "slack %", 1},
       {.key = "status", .for_programs = true},
       {.key = "time_s", .for_programs = true},
@@ -108,7 +107,7 @@ bool is_said_by_playing(const Mark& mark) {
 }
 
 std::string_view deadline_text(const GraphPlanOutcome& outcome) {
-  if (outcome.prices) return "-";
+  if (outcome.goal) return "-";
   return outcome.counted->in_time ? "kept" : "missed";
 }
 
@@ -127,7 +126,7 @@ OutputTable captured_plans_table(const GraphExploration& found) {
     const GraphPlanResult& r = outcome.result;
     const auto cell = [&](double value) { return r.found() ? Cell(value) : Cell(); };
     const bool has_gap =
-        r.lower_bound_j > 0.0 || (outcome.prices && r.status != SolveStatus::time_limit);
+        r.lower_bound_j > 0.0 || (outcome.goal && r.status != SolveStatus::time_limit);
     std::vector<Cell> row{
         std::string(name_of(r.question.grain)),
         goal_name(outcome),

@@ -17,7 +17,7 @@ namespace rubato {
 /// The prices that plans of least cost were asked with; nothing if none were.
 [[nodiscard]] std::optional<Prices> asked_prices(const GraphExploration& found);
 
-/// The goal, called as for traces: "strict_waste", "relaxed_waste", "least_cost".
+/// The goal, called as for traces: "strict_waste", "relaxed_waste", "edp".
 [[nodiscard]] std::string goal_name(const GraphPlanOutcome& outcome);
 
 /// Whether plans are late as they are played: "kept", "missed", "-" where they have no deadline.

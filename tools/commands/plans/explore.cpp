@@ -204,33 +204,20 @@ void print_results(const ExploreOptions& o, const ExplorationInput& input, const
 
 bool is_captured_run(const ExploreOptions& o) { return !o.ranks.empty() || names_capture(o.trace); }
 
-// Captured runs are planned for waste or for cost.
-void check_captured_goals(const QuestionOptions& o, const CommandLine& line) {
-  for (const std::string& goal : o.goals) {
-    if (names_waste(goal) || goal == "cost") continue;
-    throw UsageError(fmt::format("--goal {} does nothing for a captured run", goal),
-                     {.in = {},
-                      .hint = "expected strict_waste, relaxed_waste or cost; 'rubato trace import "
-                              "FILE -o step.json' "
-                              "makes a trace of one stream, which knows all goals"});
-  }
-  refuse_without_goal(o, line);
-}
-
 ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
                         const RunContext& context) {
-  refuse(
-      line,
-      {"--cluster", "--aggregation", "--tolerance", "--energy-budget", "--power-budget",
-       "--per-segment", "--per-pass", "--table", "--missing", "--gap"},
-      "does nothing for a captured run",
-      "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows all goals");
-  check_captured_goals(o.questions, line);
+  refuse(line,
+         {"--cluster", "--aggregation", "--tolerance", "--per-segment", "--per-pass", "--table",
+          "--missing", "--gap"},
+         "does nothing for a captured run",
+         "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows it");
+  refuse_without_goal(o.questions, line);
   const bool waste = std::ranges::any_of(o.questions.goals, names_waste);
-  const bool cost = std::ranges::find(o.questions.goals, "cost") != o.questions.goals.end();
-  if (cost && line.has("--comm-sms"))
-    throw UsageError("--comm-sms does nothing for plans of least cost",
-                     {.in = {}, .hint = "ask for them in a run of their own"});
+  std::vector<Goal> goals = goals_besides_waste(o.questions);
+  if (!goals.empty() && line.has("--comm-sms"))
+    throw UsageError(
+        fmt::format("--comm-sms does nothing for goal {}", name_of(goals.front())),
+        {.in = {}, .hint = "ask for goals other than energy within a slack in a run of their own"});
   if (!o.ranks.empty() && line.has("TRACE")) throw UsageError("give either TRACE or --ranks");
   CapturedRunOptions captured{
       .files = o.ranks.empty() ? std::vector{o.trace} : files_of_patterns(o.ranks),
@@ -249,7 +236,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .disturbance = o.disturbance,
       .comm_sms = comm_sms_of(o.comm_sms),
       .waste = waste,
-      .prices = cost ? std::optional(prices_of(o.questions.prices)) : std::nullopt,
+      .goals = std::move(goals),
       .host_power_w = o.questions.prices.host_power_w,
       .partial = o.step.partial,
       .per_kernel = o.per_kernel,

@@ -93,8 +93,8 @@ void ask(const CapturedRunOptions& o, GraphExplorationInput& input) {
     for (const GraphGrain grain : grains)
       input.questions.push_back({grain, slack_pct / percent, o.own_steps});
   }
-  input.prices = o.prices;
-  if (o.prices) input.least_cost = grains;
+  input.goals = o.goals;
+  input.goal_grains = grains;
 }
 
 std::string arcs_text(const ArcCounts& arcs) {
@@ -246,8 +246,8 @@ void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) 
     if (!result.found()) continue;
     GraphSimulator of_plan(found.model_of(outcome), grid);
     runs.push_back(of_plan.run(result.plan, {.phases = true, .switching = result.switching}));
-    titles.push_back(outcome.prices
-                         ? fmt::format("{}, least cost", name_of(result.question.grain))
+    titles.push_back(outcome.goal
+                         ? fmt::format("{}, {}", name_of(result.question.grain), goal_name(outcome))
                          : fmt::format("{}, slack {} %", name_of(result.question.grain),
                                        format_number(percent * result.question.slack_frac)));
   }

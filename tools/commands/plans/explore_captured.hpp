@@ -27,7 +27,7 @@ struct CapturedRunOptions {
   DisturbanceOptions disturbance;
   std::optional<std::vector<double>> comm_sms;  ///< as GraphExplorationInput::comm_sms
   bool waste = true;                            ///< plans for slacks
-  std::optional<Prices> prices;                 ///< plans of least cost
+  std::vector<Goal> goals;                      ///< others
   double host_power_w = 0.0;
   bool partial = false, per_kernel = false, own_steps = false;
   OutputFormat format = OutputFormat::table;

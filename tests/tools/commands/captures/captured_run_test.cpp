@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -141,7 +142,18 @@ TEST_F(CapturedRun, IsPlannedAtOnce) {
   expect("explore --slack 20,5 run.json --granularity iteration", 0,
          "One clock for all, in at most 5 % more time: memory 1593, core ");
   expect("explore run.json --slack -60 --granularity iteration", 1, "No plan is in time.");
-  expect(explore + " --goal edp", 2, "--goal edp does nothing for a captured run");
+}
+
+TEST_F(CapturedRun, HasPlansForEveryGoal) {
+  const std::string asked = "explore run.json --granularity iteration,kernel --goal ";
+  const nlohmann::json planned = json_of(asked + "edp,energy,time --power-budget 1000");
+  ASSERT_EQ(planned["plans"].size(), 6U);
+  std::set<std::string> goals;
+  for (const nlohmann::json& plan : planned["plans"]) goals.insert(plan["goal"]);
+  EXPECT_EQ(goals, (std::set<std::string>{"edp", "least_energy", "least_time"}));
+  expect(asked + "edp", 0, "Least energy x time\n");
+  expect(asked + "time --power-budget 1", 1, "No plan keeps within the budget.");
+  expect(asked + "time", 2, "goal 'time' needs either --energy-budget");
 }
 
 TEST_F(CapturedRun, SaysWhichPrioritiesItsStreamsHad) {
