@@ -150,6 +150,14 @@ double core_energy_j(const Surroundings& gpu, const Kernel& kernel, const LeastS
   return energy_j;
 }
 
+// How far core and DRAM time overlap: as in the kernel's work where that is known, else as its
+// class.
+double overlap_of(const GpuSpec& spec, const Kernel& kernel) {
+  if (const auto known = derived(spec, kernel)) return known->overlap_scale;
+  const auto fitted = std::ranges::find(spec.classes, kernel.kind, &ClassCoefficients::kind);
+  return fitted == spec.classes.end() ? 1.0 : fitted->overlap_scale;
+}
+
 // A kernel that a link bounds: the GPU copies while it waits, and draws little. How far a
 // collective's copy loop follows the core clock is not known. Taken: 2 % of its time do, in draws
 // (`lean` from 0 to 1) nothing to 4 %.
@@ -242,8 +250,7 @@ AnchoredKernel anchored(const GpuSpec& spec, const Kernel& kernel, const Capture
   constexpr double launch_s = 2e-6, most_launch = 0.3;
   const double fixed =
       std::min(launch_s / at.time_s, most_launch) * std::clamp(2.0 - 2.0 * lean, least_ratio, 1.0);
-  const auto fitted = std::ranges::find(spec.classes, kernel.kind, &ClassCoefficients::kind);
-  const double overlap_scale = fitted == spec.classes.end() ? 1.0 : fitted->overlap_scale;
+  const double overlap_scale = overlap_of(spec, kernel);
   const double p = spec.shared.overlap_exponent * overlap_scale;
   const double rest = 1.0 - fixed;
   for (auto* share : {&least.core, &least.dram}) {

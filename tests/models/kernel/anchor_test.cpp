@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "models/gpu/clock_grid.hpp"
+#include "models/kernel/coefficients.hpp"
 #include "models/kernel/model.hpp"
 #include "models/kernel/peaks.hpp"
 
@@ -92,6 +93,32 @@ TEST(Anchor, KnownWorkBoundsTheSplit) {
       state.dram_bytes_per_s / dram_bandwidth(a100(), a100().mem_states[0], 705.0);
   EXPECT_LT(time_s(a100(), anchored(a100(), product, at).coefficients, "1593/705"),
             1.03 * bandwidth_lost * time);
+}
+
+// Captured in the time that the model gives it, a kernel of known work follows clocks as the model
+// has it: core and memory overlap as they do without a capture.
+TEST(Anchor, KnownWorkFollowsClocksAsWithoutACapture) {
+  for (const char* gpu : {"a100-sxm4-80gb", "h100-sxm5", "rtx-3080-ti"}) {
+    const GpuSpec spec = load_gpu_spec(gpu);
+    const double low_mhz = 0.75 * spec.core.max_mhz;
+    for (const KernelClass kind : {KernelClass::gemm, KernelClass::softmax, KernelClass::permute}) {
+      Kernel kernel = kernel_of(kind, "k", Dtype::bf16);
+      kernel.dram_bytes = 1e9;
+      kernel.flops = kind == KernelClass::gemm ? 4e11 : 1e9;
+      if (kind == KernelClass::gemm) kernel.gemm = GemmShape{4096, 4096, 12'000, 1};
+      const KernelCoefficients own = derived(spec, kernel).value();
+      const auto taken_s = [&](const KernelCoefficients& of, std::optional<double> mhz) {
+        return operating_point(spec, of, {spec.default_clock.mem, mhz}, spec.power_limit.limit_w)
+            .time_s;
+      };
+      const KernelCoefficients found =
+          anchored(spec, kernel, {spec.default_clock, taken_s(own, {}), spec.power_limit.limit_w})
+              .coefficients;
+      const double slower = taken_s(own, low_mhz) / taken_s(own, {});
+      EXPECT_NEAR(taken_s(found, low_mhz) / taken_s(found, {}), slower, 0.012)
+          << gpu << ", " << name_of(kind);
+    }
+  }
 }
 
 TEST(Anchor, CountedBytesLeaveLittleOpen) {
