@@ -3,19 +3,17 @@
 would write them, out of Rubato's own simulator. Run it in this folder with rubato on PATH; the same program gives the same files.
 
 Four stages of a layer of GPT-3 XL each (embedding on the first, loss on the last), 1F1B, six microbatches of 64 sequences, three
-steps, A100-SXM4-80GB at their default clocks. To the simulated times come 3 % of scatter per kernel and 1 % per launch. A GPU
-that waits for others draws 90 W.
+steps, A100-SXM4-80GB at their default clocks, under their power limit. A host waits for each message that it receives, and at the
+end of a step for its GPU. To the simulated times come 3 % of scatter per kernel and 1 % per launch. A GPU that waits for others
+draws 90 W.
 """
-import csv
-import datetime
 import gzip
 import json
 import random
 import tempfile
 from pathlib import Path
 
-from generate import (GPU, IDLE_AFTER_S, IDLE_BEFORE_S, LAUNCH_US, READ_AFTER_S, SENSOR_PERIOD_S, SENSOR_WINDOW_S, START_NS,
-                      launch_events, mean_power, rubato, us)
+from generate import GPU, LAUNCH_US, START_NS, launch_events, rubato, us, wait_events, write_power_log
 
 STAGES, MICROBATCHES, STEPS, FIRST_STEP = 4, 6, 3, 3
 TRANSFER_US, WAITING_W = 1500.0, 90.0
@@ -26,12 +24,12 @@ GROUP = {"Collective name": "send", "dtype": "BFloat16", "In msg nelems": BYTES 
 
 
 def simulated(folder):
-    """Kernels by name, and the launches of each segment: (kernel, time in us, power in W)."""
+    """Kernels by name, and the launches of each segment: (kernel, time in us, power in W, core clock in MHz)."""
     trace, timeline = folder / "trace.json", folder / "timeline.json"
     rubato("trace", "gen", "gpt3-xl", "--layers", 1, "--batch", 64, "--vocab", 8192, "-o", trace)
     rubato("explore", trace, "--gpu", GPU, "--granularity", "iteration", "--timeline", timeline)
     events = json.loads(timeline.read_text())["traceEvents"]
-    costs = {e["name"]: (e["dur"], e["args"]["energy_j"] / (e["dur"] * 1e-6))
+    costs = {e["name"]: (e["dur"], e["args"]["energy_j"] / (e["dur"] * 1e-6), e["args"]["core_mhz"])
              for e in events if e["ph"] == "X" and e.get("cat") == "kernel" and e["pid"] == 1}
     document = json.loads(trace.read_text())
     kernels = {kernel["name"]: kernel for kernel in document["kernels"]}
@@ -64,14 +62,14 @@ class Rank:
         self.host = self.gpu = 0.0
 
     def run(self, kernels, launches, scatter, dice, start):
-        """Launches of a pass; the host is a pass ahead of the GPU as a rule. Returns the end of the pass."""
+        """Launches of a pass. Returns its end on the GPU."""
         self.gpu = max(self.gpu, start)
-        for name, time_us, power_w in launches:
+        for name, time_us, power_w, mhz in launches:
             self.number += 1
             begin = max(self.gpu + 1.0, self.host + 4.0)
             duration = time_us * scatter[name] * dice.gauss(1.0, 0.01)
             self.events += launch_events(kernels[name], self.number, self.host, begin, duration)
-            self.busy.append((begin, begin + duration, power_w))
+            self.busy.append((begin, begin + duration, power_w, mhz))
             self.host, self.gpu = self.host + LAUNCH_US, begin + duration
         return self.gpu
 
@@ -87,13 +85,17 @@ class Rank:
                                      "grid": [2, 1, 1], "block": [544, 1, 1], **GROUP, "Src Rank": source, "Dst Rank": target}})
         self.host += LAUNCH_US
 
+    def wait(self, call, end, stream=None):
+        """The host waits until a moment."""
+        self.number += 1
+        self.events += wait_events(call, self.number, self.host, max(end, self.host) + 4.0, stream=stream)
+        self.host = max(end, self.host) + 5.0
 
-def run_step(ranks, kernels, segments, scatter, dice, now):
+
+def run_step(ranks, kernels, segments, scatter, dice):
     """One iteration. Each rank runs a pass as soon as what it waits for has arrived."""
     orders = [one_f_one_b(stage) for stage in range(STAGES)]
     arrived, position = {}, [0] * STAGES
-    for rank in ranks:
-        rank.host = rank.gpu = now
     while any(position[s] < len(orders[s]) for s in range(STAGES)):
         for stage, rank in enumerate(ranks):
             if position[stage] == len(orders[stage]):
@@ -106,8 +108,10 @@ def run_step(ranks, kernels, segments, scatter, dice, now):
                     continue
                 sent = arrived.pop((forward, m, stage))
                 # Both kernels end together; the one that came first waits.
-                received = max(sent, rank.gpu) + TRANSFER_US
-                rank.message(before, stage, 21 if forward else 23, rank.gpu, received)
+                received = max(sent, rank.gpu, rank.host + 4.0) + TRANSFER_US
+                stream = 21 if forward else 23
+                rank.message(before, stage, stream, max(rank.gpu, rank.host + 4.0), received)
+                rank.wait("cudaStreamSynchronize", received, stream)
                 ranks[before].pending.append((before, stage, 20 if forward else 22, sent, received))
                 start = received
             end = rank.run(kernels, launches_of(segments, stage, forward), scatter, dice, start)
@@ -115,20 +119,22 @@ def run_step(ranks, kernels, segments, scatter, dice, now):
                 arrived[forward, m, after] = end
                 rank.sends.append((len(rank.events), rank.host, end))
                 rank.host += LAUNCH_US
-            rank.host = max(rank.host, rank.gpu - 20e3)
             position[stage] += 1
-    return max(rank.gpu for rank in ranks)
+    for rank in ranks:
+        rank.wait("cudaDeviceSynchronize", max([rank.gpu, *(received for *_, received in rank.pending)]))
 
 
 def captured(kernels, segments):
     dice = random.Random(20251122)
     scatter = {name: dice.gauss(1.0, 0.03) for name in kernels}
     ranks = [Rank(stage) for stage in range(STAGES)]
-    now = 1000.0
+    for rank in ranks:
+        rank.host = rank.gpu = 1000.0
     for step in range(FIRST_STEP, FIRST_STEP + STEPS):
         for rank in ranks:
-            rank.sends, rank.pending = [], []
-        begin, now = now, run_step(ranks, kernels, segments, scatter, dice, now)
+            rank.sends, rank.pending, rank.begin = [], [], rank.host
+        run_step(ranks, kernels, segments, scatter, dice)
+        pause_us = 20e3 + dice.uniform(0, 20e3)  # the next batch
         for rank in ranks:
             # A send was called right after its pass; when it ended is known once it was received.
             calls = {end: host for _, host, end in rank.sends}
@@ -137,23 +143,9 @@ def captured(kernels, segments):
                 rank.message(source, target, stream, sent, received)
                 rank.host = ahead
             rank.events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 100, "tid": 100,
-                                "ts": us(begin - 1), "dur": us(now + 20.0 - begin)})
-        now += 20e3 + dice.uniform(0, 20e3)
+                                "ts": us(rank.begin - 1), "dur": us(rank.host - rank.begin)})
+            rank.host += pause_us
     return ranks
-
-
-def write_power_log(path, rank):
-    """A sample every 100 ms; it holds the mean of a window of 25 ms that ended a while before."""
-    dice = random.Random(rank.stage)
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(["timestamp", " index", " power.draw [W]", " clocks.current.sm [MHz]", " clocks.current.memory [MHz]"])
-        at_s = -IDLE_BEFORE_S
-        while at_s * 1e6 < rank.busy[-1][1] + IDLE_AFTER_S * 1e6:
-            power = mean_power(rank.busy, WAITING_W, (at_s - SENSOR_WINDOW_S) * 1e6, at_s * 1e6) + dice.gauss(0.0, 1.0)
-            time = datetime.datetime.fromtimestamp(START_NS / 1e9 + at_s + READ_AFTER_S, datetime.timezone.utc)
-            rows.writerow([time.strftime("%Y/%m/%d %H:%M:%S.%f")[:-3], f" {rank.stage}", f" {power:.2f} W", " 1410 MHz", " 1593 MHz"])
-            at_s += SENSOR_PERIOD_S
 
 
 def main():
@@ -167,7 +159,7 @@ def main():
                     "traceEvents": rank.events}
         packed = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
         Path(f"pipeline/rank{rank.stage}.pt.trace.json.gz").write_bytes(packed)
-        write_power_log(f"pipeline/rank{rank.stage}.power.csv", rank)
+        write_power_log(f"pipeline/rank{rank.stage}.power.csv", rank.busy, WAITING_W, index=rank.stage, seed=rank.stage)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The shipped example against its generator, docs/examples/generate.py: the capture is that of the program of today, its power log
+keeps to the board's limit, and what `explore` promises at a plan's clock is what the generator gives at that clock.
+
+Usage: example_test.py RUBATO SOURCE_DIR
+"""
+import csv
+import gzip
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from checks import check, exit_status, finished  # noqa: E402
+
+RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+EXAMPLES = SOURCE / "docs/examples"
+CAPTURE, LOG = EXAMPLES / "run.pt.trace.json.gz", EXAMPLES / "run.power.csv"
+sys.path.insert(0, str(EXAMPLES))
+os.environ["PATH"] = f"{RUBATO.parent}:{os.environ['PATH']}"
+import generate  # noqa: E402
+
+FEW_POINTS = 1.5  # between promise and truth, in points of a change; scatter of launches is 3 %
+
+
+def totals(core_mhz=None):
+    """Time in s and energy in J of the generated run, from its first launch to the end of its last one."""
+    _, busy, idle_w, _ = generate.run_at(core_mhz)
+    begin, end = busy[0][0], busy[-1][1]
+    return (end - begin) * 1e-6, generate.mean_power(busy, idle_w, begin, end) * (end - begin) * 1e-6
+
+
+def explored(*words):
+    return json.loads(finished(RUBATO, "explore", CAPTURE, "--granularity", "iteration", "--quiet", "--json", *words).stdout)
+
+
+def check_promises(words, usual, slacks):
+    """One clock for all: the interval holds what the generator gives, and the promise is near to it."""
+    found = explored(*words, *(word for slack in slacks for word in ("--slack", slack)))
+    saved = 0
+    for plan in found["plans"]:
+        if plan["clocks"].endswith(("auto", "1410")):
+            continue
+        saved += 1
+        time_s, energy_j = totals(int(plan["clocks"].split("/")[1]))
+        came = {"time": 100 * (time_s / usual[0] - 1), "energy": 100 * (energy_j / usual[1] - 1)}
+        for what, value in came.items():
+            at = f"{' '.join(map(str, words)) or 'no log'}, slack {plan['slack_pct']}, {plan['clocks']}: {what}"
+            promised, low, high = (plan[f"{what}_{end}_pct"] for end in ("change", "change_low", "change_high"))
+            check(f"{at} is near to what comes", abs(promised - value) <= FEW_POINTS, (promised, value))
+            check(f"{at} comes within its interval", low <= value <= high, (low, value, high))
+    check("some slack has a plan", saved > 0, found["plans"])
+
+
+def check_shipped(usual):
+    """The files are those of this program: who changes the model makes them anew."""
+    events = json.loads(gzip.decompress(CAPTURE.read_bytes()))["traceEvents"]
+    kernels = [event for event in events if event.get("cat") == "kernel"]
+    span_s = (kernels[-1]["ts"] + kernels[-1]["dur"] - kernels[0]["ts"]) * 1e-6
+    check("the capture takes the time of today's model (else run docs/examples/generate.py)", abs(span_s / usual[0] - 1) < 0.002, (span_s, usual[0]))
+    waits = {event["name"] for event in events if event.get("cat") == "cuda_runtime" and "Synchronize" in event["name"]}
+    check("the host's waits are recorded", waits == {"cudaStreamSynchronize", "cudaDeviceSynchronize"}, waits)
+    spec = json.loads(finished(RUBATO, "gpus", generate.GPU).stdout)
+    rows = list(csv.reader(LOG.open(encoding="utf-8")))[1:]
+    power_w = [float(row[2].split()[0]) for row in rows]
+    noise_w = 5
+    check("no reading is above the board's limit", max(power_w) <= spec["power_limit"]["limit_w"] + noise_w, max(power_w))
+    check("the log has the SM clock", {row[3].split()[1] for row in rows} == {"MHz"}, rows[0])
+    log_j = 0.1 * sum(power_w[10:-10])
+    check("the log has the energy of today's model", abs(log_j / usual[1] - 1) < 0.03, (log_j, usual[1]))
+    note = finished(RUBATO, "explore", CAPTURE, "--granularity", "iteration", "--slack", "5").stderr
+    check("no wait of the file is left out", "left out" not in note, note)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        usual = totals()
+        check_shipped(usual)
+        check_promises((), usual, (5, 10, 20))
+    return exit_status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
