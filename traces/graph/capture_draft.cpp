@@ -14,8 +14,8 @@ namespace rubato {
 
 namespace {
 
-// A host that waited, without a call in the file that says so, calls again within 50 us of what it
-// waited for, or within a tenth of the wait: after a long one it has more to do.
+// A host that hardly did anything but wait calls again within 50 us of what it waited for, or within
+// a tenth of the wait: after a long one it has more to do.
 constexpr std::int64_t unseen_sync_window_ns = 50'000;
 constexpr std::int64_t unseen_sync_share = 10;
 // A thread that has been silent for this long was woken by the thread that called last.
@@ -46,6 +46,7 @@ CaptureDraft::CaptureDraft(const Capture& capture, const CapturePlace& place, Gr
       process_of_stream_(capture.streams.size()),
       launches_of_call_(capture.calls.size()),
       has_event_(capture.launches.size(), false) {
+  host_waits_ = std::ranges::any_of(capture.calls, waits, &CapturedCall::kind);
   add_launches(splits);
   add_stream_order();
   if (capture.calls.empty()) {
@@ -247,6 +248,7 @@ void CaptureDraft::add_host_calls() {
     DraftId moment;
     std::int64_t at_ns = 0;
   };
+  std::map<std::int64_t, std::optional<std::uint32_t>> last_of_process;  // launch that ends last
   std::vector<std::optional<Last>> of_thread(capture_.threads.size());
   std::map<std::int64_t, Last> of_process;
   for (std::uint32_t c = 0; c < capture_.calls.size(); ++c) {
@@ -257,8 +259,15 @@ void CaptureDraft::add_host_calls() {
     const std::int64_t process = capture_.threads[call.thread].process;
     const auto any = of_process.find(process);
     const std::int64_t own_ns = own ? own->at_ns : std::numeric_limits<std::int64_t>::min();
-    if (any != of_process.end() && any->second.at_ns > own_ns &&
-        (!own || call.start_ns - own_ns > wake_up_ns) && any->second.at_ns <= call.start_ns) {
+    auto& last_launch = last_of_process[process];
+    const bool waited = !host_waits_ && any != of_process.end() &&
+                        add_unseen_wait(begin, call.start_ns, any->second.at_ns, last_launch);
+    if (waited) {
+      builder_.add_arc(any->second.moment, begin, 0.0, ArcKind::host_order);
+      if (own) builder_.add_arc(own->moment, begin, 0.0, ArcKind::host_order);
+    } else if (any != of_process.end() && any->second.at_ns > own_ns &&
+               (!own || call.start_ns - own_ns > wake_up_ns) &&
+               any->second.at_ns <= call.start_ns) {
       connect(any->second.moment, begin, ArcKind::host_order, true);
       if (own) builder_.add_arc(own->moment, begin, 0.0, ArcKind::host_order);  // it slept
     } else if (own) {
@@ -268,6 +277,7 @@ void CaptureDraft::add_host_calls() {
     for (const std::uint32_t launch : launches_of_call_[c]) {
       if (call_known(capture_.launches[launch]))
         connect(begin, launches_[launch].begin, ArcKind::launch_call, false);
+      keep_later(last_launch, launch);
     }
     if (waits(call.kind)) {
       last = {add_host_moment(call.end_ns()), call.end_ns()};
@@ -279,9 +289,32 @@ void CaptureDraft::add_host_calls() {
   }
 }
 
+void CaptureDraft::keep_later(std::optional<std::uint32_t>& last, std::uint32_t launch) const {
+  if (!last || capture_.launches[launch].end_ns() > capture_.launches[*last].end_ns())
+    last = launch;
+}
+
+// For files that record no waits. Where the host paused, and called again after all it had launched
+// was over, it may have waited for that, or worked. Taken is the wait: with it slower clocks come
+// later.
+// @param before_ns  its last call
+// @param last       of what it had launched, what ended last
+bool CaptureDraft::add_unseen_wait(DraftId moment, std::int64_t call_ns, std::int64_t before_ns,
+                                   std::optional<std::uint32_t> last) {
+  if (!last) return false;
+  const std::int64_t end_ns = capture_.launches[*last].end_ns();
+  const std::int64_t waited_ns = end_ns - before_ns;
+  if (waited_ns <= unseen_sync_window_ns || end_ns > call_ns) return false;
+  connect(launches_[*last].end, moment, ArcKind::sync, true);
+  if (call_ns > end_ns + std::max(unseen_sync_window_ns, waited_ns / unseen_sync_share)) {
+    ++lost_.ambiguous;
+    lost_.ambiguous_s += static_cast<double>(waited_ns) * s_per_ns;
+  }
+  return true;
+}
+
 // For files that say when launches were called and nothing else. The calls of a device keep their
-// distances. The host is taken to have waited where it paused until all it had launched was over,
-// and went on soon after.
+// distances, but for waits that the file does not have.
 void CaptureDraft::add_calls_of_launches_alone() {
   std::vector<std::vector<std::uint32_t>> called(capture_.devices.size());
   for (std::uint32_t i = 0; i < capture_.launches.size(); ++i) {
@@ -293,29 +326,17 @@ void CaptureDraft::add_calls_of_launches_alone() {
     std::optional<DraftId> before;
     std::int64_t before_ns = list.empty() ? 0 : capture_.launches[list.front()].start_ns;
     std::optional<std::uint32_t> last;
-    const auto later = [&](std::uint32_t i) {
-      if (!last || capture_.launches[i].end_ns() > capture_.launches[*last].end_ns()) last = i;
-    };
     for (const std::uint32_t i : list) {
-      if (!call_known(capture_.launches[i])) {  // it may still be what the host waits for
-        later(i);
-        continue;
+      // One without a call may still be what the host waits for.
+      if (call_known(capture_.launches[i])) {
+        const DraftId moment = add_host_moment(called_ns_[i]);
+        const bool waited = add_unseen_wait(moment, called_ns_[i], before_ns, last);
+        if (before && !waited) connect(*before, moment, ArcKind::host_order, false);
+        connect(moment, launches_[i].begin, ArcKind::launch_call, false);
+        before = moment;
+        before_ns = called_ns_[i];
       }
-      const std::int64_t call_ns = called_ns_[i];
-      const DraftId moment = add_host_moment(call_ns);
-      const std::int64_t end_ns = last ? capture_.launches[*last].end_ns() : 0;
-      const std::int64_t waited_ns = end_ns - before_ns;
-      const std::int64_t window_ns = std::max(unseen_sync_window_ns, waited_ns / unseen_sync_share);
-      if (last && waited_ns > unseen_sync_window_ns && end_ns <= call_ns &&
-          call_ns <= end_ns + window_ns) {
-        connect(launches_[*last].end, moment, ArcKind::sync, true);
-      } else if (before) {
-        connect(*before, moment, ArcKind::host_order, false);
-      }
-      connect(moment, launches_[i].begin, ArcKind::launch_call, false);
-      before = moment;
-      before_ns = call_ns;
-      later(i);
+      keep_later(last, i);
     }
   }
 }

@@ -50,6 +50,10 @@ struct LostCalls {
   std::uint32_t unfinished = 0;   ///< waits that ended before what they should have waited for
   std::uint32_t unexplained = 0;  ///< long waits for nothing that is known
   double unexplained_s = 0.0;     ///< time in them, which the host is taken to have needed itself
+  /// Of files without waits: pauses that are taken as waits and may be the host's own time. Those
+  /// that end right after the GPU's work are no question.
+  std::uint32_t ambiguous = 0;
+  double ambiguous_s = 0.0;  ///< from their begin to the end of the GPU's work
 };
 
 /// Where a capture lies in a graph.
@@ -79,6 +83,9 @@ class CaptureDraft {
   void add_stream_order();
   void add_host_calls();
   void add_calls_of_launches_alone();
+  bool add_unseen_wait(DraftId moment, std::int64_t call_ns, std::int64_t before_ns,
+                       std::optional<std::uint32_t> last);
+  void keep_later(std::optional<std::uint32_t>& last, std::uint32_t launch) const;
   void add_sync(std::uint32_t call, DraftId begin, DraftId end);
   void add_waits();
   bool add_wait(std::uint32_t call);
@@ -114,6 +121,7 @@ class CaptureDraft {
   std::vector<std::optional<std::int64_t>> process_of_stream_;
   std::vector<std::vector<std::uint32_t>> launches_of_call_;
   std::vector<bool> has_event_;            // of launches: an event was found for it
+  bool host_waits_ = false;                // the file holds calls in which the host waits
   bool names_waits_ = false;               // the file holds calls that make streams wait
   std::vector<std::uint32_t> open_waits_;  // such calls whose launches were not found, ascending
   NamedWaits named_waits_;

@@ -65,6 +65,12 @@ void note_what_is_left_out(const CaptureDraft& draft, const std::string& rank,
         "{}{} waits of the host, {:.1f} ms in all, are for nothing that was recorded: they are "
         "taken to last as long at any clock",
         rank, lost.unexplained, ms_per_s * lost.unexplained_s));
+  if (lost.ambiguous_s > least_wait_s)
+    notes.push_back(fmt::format(
+        "{}the file records no waits of the host: {} pauses, {:.1f} ms in all until the GPU was "
+        "done, may be waits for it or the host's own work; taken as waits, with which slower "
+        "clocks come later",
+        rank, lost.ambiguous, ms_per_s * lost.ambiguous_s));
   const NamedWaits& waits = draft.named_waits();
   // Some at the beginning and the end of a capture hold nothing back: up to a tenth is usual.
   constexpr std::uint32_t usual_share = 10;

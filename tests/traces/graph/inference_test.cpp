@@ -137,5 +137,80 @@ TEST(Inference, ARunThatMostlyWaitsTakesHalfAtHalfTheKernelTimes) {
   }
 }
 
+enum class Pause { waits, works };
+
+// Steps of one kernel, with its time times `factor`, and of a pause. The host waits for the GPU and
+// fetches for 8 ms, or works for as long without a look at the GPU.
+Capture run_with_pauses(Pause pause, double factor) {
+  MadeRun run(1);
+  for (int step = 0; step < 5; ++step) {
+    run.launch(0, run.kernel("a"), static_cast<std::int64_t>(factor * 10e6));
+    run.launch(0, run.kernel("b"), static_cast<std::int64_t>(factor * 20e6));
+    if (pause == Pause::waits) {
+      run.sync_device();
+      run.spend(8'000'000);
+    } else {
+      run.spend(38'000'000);
+    }
+  }
+  run.launch(0, run.kernel("last"), static_cast<std::int64_t>(factor * 1e6));
+  return std::move(run).finish();
+}
+
+Capture without_waits(Capture capture) {
+  std::vector<std::optional<std::uint32_t>> place;
+  std::vector<CapturedCall> kept;
+  for (const CapturedCall& call : capture.calls) {
+    const bool launches = call.kind == CallKind::launch;
+    place.push_back(launches ? std::optional(static_cast<std::uint32_t>(kept.size()))
+                             : std::nullopt);
+    if (launches) kept.push_back(call);
+  }
+  capture.calls = std::move(kept);
+  for (CapturedLaunch& launch : capture.launches) launch.call = place[*launch.call];
+  return capture;
+}
+
+// Either host gives the same file if waits are not in it. At any kernel times the run then takes as
+// long as with the host that waits: slower kernels make it later than with the one that works, and
+// what is later holds for both.
+TEST(Inference, PausesOfAFileWithoutWaitsAreThoseWithWhichSlowerClocksComeLater) {
+  for (const Pause pause : {Pause::waits, Pause::works}) {
+    const CaptureGraph found = capture_graph(without_waits(run_with_pauses(pause, 1.0)));
+    const auto later_frac = [](double span_s, double usual_s) { return span_s / usual_s - 1.0; };
+    const double usual_s = found.graph.captured_span_s();
+    for (const double factor : {0.7, 1.03, 1.3, 2.0}) {
+      const auto truth = [&](Pause of) {
+        const auto span_s = [&](double at) {
+          return capture_graph(run_with_pauses(of, at)).graph.captured_span_s();
+        };
+        return later_frac(span_s(factor), span_s(1.0));
+      };
+      const double later = later_frac(scaled_span_s(found.graph, factor), usual_s);
+      EXPECT_NEAR(later, truth(Pause::waits), 1e-3) << factor;
+      if (factor > 1.0) {
+        EXPECT_GE(later, truth(Pause::works) - 1e-3) << factor;
+      }
+    }
+    ASSERT_EQ(found.ranks.notes.size(), 1U);
+    EXPECT_NE(found.ranks.notes.front().find("records no waits of the host: 5 pauses"),
+              std::string::npos)
+        << found.ranks.notes.front();
+  }
+}
+
+// One wait in the file, and it decides: other pauses are the host's own time.
+TEST(Inference, PausesOfAFileWithWaitsAreTheHostsTime) {
+  MadeRun run(1);
+  run.launch(0, run.kernel("a"), 10'000'000);
+  run.spend(30'000'000);
+  run.launch(0, run.kernel("a"), 10'000'000);
+  run.sync_device();
+  run.launch(0, run.kernel("b"), 1'000);
+  const CaptureGraph found = capture_graph(std::move(run).finish());
+  EXPECT_NEAR(scaled_span_s(found.graph, 2.0) - found.graph.captured_span_s(), 0.010, 1e-5);
+  EXPECT_EQ(found.ranks.notes, std::vector<std::string>{});
+}
+
 }  // namespace
 }  // namespace rubato
