@@ -25,7 +25,14 @@ CREATE TABLE graph_runs (
   source_fixed_s REAL NOT NULL,           -- no clock changes it
   wall_time_s REAL NOT NULL,
   asked INTEGER NOT NULL CHECK (asked IN (0, 1)),  -- 1: somebody asked for it; 0: an experiment did. 'latest' is the newest with 1
-  headline_want TEXT                      -- of the answer that the run is known by; NULL: of an experiment, or no answer
+  headline_want TEXT,                     -- of the answer that the run is known by; NULL: of an experiment, or no answer
+  switch_stall_s REAL NOT NULL,           -- of a change of core clock, or of any, as plans count it
+  switch_energy_j REAL NOT NULL,
+  switch_lead_s REAL NOT NULL,            -- from request to stall
+  switch_dwell_s REAL NOT NULL,           -- from effect to next request
+  mem_switch_lead_s REAL,                 -- NULL: as the core clock's, as those below
+  mem_switch_stall_s REAL,
+  mem_switch_energy_j REAL
 ) STRICT;
 
 CREATE TABLE graph_plans (

@@ -34,15 +34,21 @@ std::int64_t store_run(const SqlConnection& connection, const GraphRequest& requ
   for (const std::string& file : request.files) files += (files.empty() ? "" : "\n") + file;
   const GraphRun& baseline = found.planner->baseline();
   const GraphCoverage& c = found.coverage;
+  const SwitchModel switching = found.planner->switching().value_or(SwitchModel{});
+  const auto of_memory = [&](double SwitchCost::*value) {
+    return switching.mem ? SqlValue((*switching.mem).*value) : SqlValue();
+  };
   SqlStatement(connection,
                "INSERT INTO graph_runs VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-               "?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)")
+               "?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, ?, ?)")
       .run(now_utc(), request.command, program_version(), files, found.model->spec().name,
            request.captured_clock, name_of(request.clock_source), found.model->power_limit_w(),
            found.run->activity_of_launch.size(), graph.gpus().size(), launches, graph.size(),
            sum(arcs.read), sum(arcs.inferred), found.captured_span_s, found.reproduced_span_s,
            baseline.span_s, baseline.total_energy_j, c.measured_s, c.anchored_s, c.guessed_split_s,
-           c.fixed_s, found.wall_time_s, asked);
+           c.fixed_s, found.wall_time_s, asked, switching.core.stall_s, switching.core.energy_j,
+           switching.core.lead_s, switching.dwell_s, of_memory(&SwitchCost::lead_s),
+           of_memory(&SwitchCost::stall_s), of_memory(&SwitchCost::energy_j));
   return connection.last_insert_id();
 }
 

@@ -224,7 +224,7 @@ TEST_F(Merge, KnowsEveryTable) {
     INSERT INTO verifications VALUES (2, 't', 'c', 'v', 'p', 'm', 'g', 's', 'pass', 1, 1, 5,
       0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'kept', 'kept');
     INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
-      1, 1, 1, 1, 0, 1, 0, 0, 1, 1, NULL);
+      1, 1, 1, 1, 0, 1, 0, 0, 1, 1, NULL, 0, 0, 0, 0, NULL, NULL, NULL);
     INSERT INTO graph_plans VALUES
       (8, 6, 'segment', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, NULL,
        'strict_waste', 1, 1, 1, 1, NULL, 1, 1, 0, 1, 0);
