@@ -73,9 +73,9 @@ with rubato.Results(db) as results:
     chosen = stored[(stored.granularity == "pass") & (stored.slack_pct == 5)].iloc[0]
 rubato.run("export", "--plan", "latest", "--plan-id", int(chosen.graph_plan_id), "--db", db, "-o", OUT / "plan.json")
 plan = rubato.load_plan(OUT / "plan.json").chosen
-for segment in plan.device().segments:
+for segment in plan.gpu().segments:
     print(f"{segment.pass_name}: {segment.clock.core_mhz:.0f} MHz")
-print(f"promised: energy {100 * plan.expected.energy_change_frac:+.1f} %, time {100 * plan.expected.time_change_frac:+.1f} %")
+print(f"promised: energy {plan.promise.energy_change_pct:+.1f} %, time {plan.promise.time_change_pct:+.1f} %")
 
 # %% [markdown]
 # ## Played, without setting anything

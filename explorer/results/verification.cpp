@@ -120,22 +120,21 @@ TimeWindows read_windows(const std::filesystem::path& path) {
   return windows;
 }
 
-ChangeRange promised(const JsonNode& expected, const std::string& quantity) {
-  const double value = expected.at(quantity + "_change_frac").number();
-  const auto low = expected.find(quantity + "_change_low_frac");
-  const auto high = expected.find(quantity + "_change_high_frac");
-  return {value, low ? low->number() : value, high ? high->number() : value};
+ChangeRange promised(const JsonNode& promise, const std::string& quantity) {
+  const double value = promise.at(quantity + "_change_pct").number() / percent;
+  const auto end = [&](const char* name) {
+    const auto pct = promise.optional_number(quantity + name);
+    return pct ? *pct / percent : value;
+  };
+  return {value, end("_change_low_pct"), end("_change_high_pct")};
 }
 
 JsonNode plan_measured(const JsonNode& root, const TimeWindows& windows, const std::string& file) {
-  std::vector<JsonNode> plans = root.at("plans").items();
-  if (const auto slower = root.find("slower")) {
-    for (const JsonNode& one : slower->items()) plans.push_back(one);
-  }
+  const std::vector<JsonNode> plans = root.at("plans").items();
   if (plans.empty()) root.fail("holds no plan");
   if (!windows.plan_id) return plans.front();
   for (const JsonNode& one : plans) {
-    if (one.at("plan_id").number() == *windows.plan_id) return one;
+    if (one.optional_number("plan_id") == windows.plan_id) return one;
   }
   throw DataError(fmt::format("{}: measured under plan {}, which the plan file does not hold", file,
                               format_number(*windows.plan_id)));
@@ -181,17 +180,18 @@ Verification verify(const std::filesystem::path& plan, const std::filesystem::pa
   }
   const TimeWindows windows = read_windows(measured);
   const JsonNode played = plan_measured(root, windows, measured.string());
-  const JsonNode expected = played.at("expected");
+  const JsonNode promise = played.at("promise");
+  const auto gpu = root.find("gpu");
   Verification found{.plan_path = plan.string(),
                      .measured_path = measured.string(),
                      .granularity = played.at("granularity").text(),
-                     .gpu = root.at("gpu").at("spec").text(),
-                     .source = root.at("source").at("name").text(),
-                     .plan_time_s = expected.at("time_s").number(Range::positive),
-                     .plan_energy_j = expected.at("energy_j").number(Range::positive),
+                     .gpu = gpu ? gpu->at("spec").text() : "unknown",
+                     .source = root.at("run").at("work").text(),
+                     .plan_time_s = promise.at("time_s").number(Range::positive),
+                     .plan_energy_j = promise.at("energy_j").number(Range::positive),
                      .pairs = windows.pairs.size(),
-                     .promised_energy = promised(expected, "energy"),
-                     .promised_time = promised(expected, "time"),
+                     .promised_energy = promised(promise, "energy"),
+                     .promised_time = promised(promise, "time"),
                      .measured_energy = change_over(windows.pairs, &Window::energy_j),
                      .measured_time = change_over(windows.pairs, &Window::time_s),
                      .default_power_w = windows.default_power_w,

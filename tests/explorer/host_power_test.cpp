@@ -131,13 +131,19 @@ TEST(HostPower, PlanFilesPromiseWhatTheBoardTakes) {
   };
   const auto board = file_of("1"), node = file_of("2");
   const auto promised = [](const auto& file) {
-    return file["plans"][0]["expected"]["energy_change_frac"].template get<double>();
+    return file.plans.front().promise.energy.value_pct;
   };
   EXPECT_NE(promised(board), 0.0);
-  EXPECT_NEAR(promised(node), promised(board), 1e-12);
-  EXPECT_EQ(node["host_power_w"].get<double>(), host_w);
-  EXPECT_NE(node["baseline"]["energy_j"].get<double>(),
-            board["baseline"]["energy_j"].get<double>());
+  EXPECT_NEAR(promised(node), promised(board), 1e-10);
+  EXPECT_EQ(node.run.host_power_w, host_w);
+  EXPECT_NEAR(node.run.default_energy_j, board.run.default_energy_j, 1e-9);
+  const auto segments_j = [](const PlanFile& file) {
+    double sum_j = 0.0;
+    for (const PlanFileSegment& one : file.plans.front().gpus.front().segments)
+      sum_j += one.energy_j;
+    return sum_j;
+  };
+  EXPECT_NEAR(segments_j(node), segments_j(board), 1e-9);
 }
 
 // Captured runs: where a node draws far more than its GPUs, energy is time, for plans, their

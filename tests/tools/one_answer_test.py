@@ -89,11 +89,11 @@ def one_run(folder, db, kind, words, targets):
             check(f"{what}: export says to keep the default clocks", status == 1 and "keep the default clocks" in file, file)
             continue
         check(f"{what}: export --plan {latest}", status == 0 and file["plans"][0]["plan_id"] == plan and
-              close(100 * file["plans"][0]["expected"]["energy_change_frac"], answer["energy_change_pct"]), file if status else file["plans"][0]["plan_id"])
+              close(file["plans"][0]["promise"]["energy_change_pct"], answer["energy_change_pct"]), file if status else file["plans"][0]["plan_id"])
     if plan is None:
         return
     first = file["plans"][0]
-    names = {file["clocks"][segment["clock"]]["label"] for device in first["devices"] for segment in device["segments"]}
+    names = {file["clocks"][segment["clock"]]["label"] for gpu in first["gpus"] for segment in gpu["segments"]}
     if answer["clocks"] == 1:
         check(f"{what}: the exported clock", names == {answer["set_to"]}, (names, answer["set_to"]))
     compared = json.loads(finished(RUBATO, "compare", run, run, "--db", db, "--json").stdout if captured else

@@ -151,9 +151,8 @@ TEST(CommSmsPlans, AreKeptWithTheirSms) {
   EXPECT_EQ(std::get<double>(
                 store.query("SELECT comm_sms FROM v_graph_plans ORDER BY 1 DESC").rows[0][0]),
             8.0);
-  const auto file =
-      plan_file(store, {.run = "latest", .granularity = "iteration", .plan_id = {}, .spec = {}});
-  EXPECT_EQ(file["plans"][0]["comm_sms"], 8.0);
+  const auto file = plan_file(store, {.run = "latest", .granularity = "iteration"});
+  EXPECT_EQ(file.plans.front().comm_sms, 8.0);
   const StoredGraphPlan plan = load_graph_plan(store, 1);
   EXPECT_EQ(plan.comm_sms, 8.0);
   const CapturedTransfer same = transfer(store, plan, overlapped(step, 200'000, {}));

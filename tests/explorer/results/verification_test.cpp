@@ -20,12 +20,12 @@ namespace rubato {
 namespace {
 
 constexpr const char* plan_text =
-    R"({"format": "rubato-plan", "schema": 1, "gpu": {"spec": "a100"}, "source": {"name": "step"},
-  "plans": [{"plan_id": 7, "granularity": "pass", "expected": {"time_s": 1.0, "energy_j": 90.0,
-    "time_change_frac": 0.01, "time_change_low_frac": null, "time_change_high_frac": null,
-    "energy_change_frac": -0.10, "energy_change_low_frac": -0.12, "energy_change_high_frac": -0.08}},
-   {"plan_id": 8, "granularity": "iteration", "expected": {"time_s": 1.0, "energy_j": 99.0,
-    "time_change_frac": 0.0, "energy_change_frac": -0.01}}]})";
+    R"({"format": "rubato-plan", "schema": 1, "gpu": {"spec": "a100"}, "run": {"work": "step"},
+  "plans": [{"plan_id": 7, "granularity": "pass", "promise": {"time_s": 1.0, "energy_j": 90.0,
+    "time_change_pct": 1.0, "time_change_low_pct": null, "time_change_high_pct": null,
+    "energy_change_pct": -10, "energy_change_low_pct": -12, "energy_change_high_pct": -8}},
+   {"plan_id": 8, "granularity": "iteration", "promise": {"time_s": 1.0, "energy_j": 99.0,
+    "time_change_pct": 0.0, "energy_change_pct": -1}}]})";
 
 class Verify : public ::testing::Test {
  protected:

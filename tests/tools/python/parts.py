@@ -56,33 +56,42 @@ def rubato(test):
     return _given[1]
 
 
-def clock(core_mhz, mem_mhz=MEM_MHZ):
-    return {"label": f"{mem_mhz or 'auto'}/{core_mhz or 'auto'}", "mem_mhz": mem_mhz, "core_mhz": core_mhz}
+def clock(core_mhz, mem_mhz=MEM_MHZ, limit_w=None):
+    return {"label": f"{mem_mhz or 'auto'}/{core_mhz or 'auto'}", "core_mhz": core_mhz, "mem_mhz": mem_mhz, "power_limit_w": limit_w}
 
 
-def plan_of(segments, granularity="pass", plan_id=1, slack=0.0, change=-0.1, clocks=(), because=None):
-    """One plan from (pass, core MHz, seconds)."""
+def segments_of(segments, cores):
+    """From (pass, core MHz, seconds)."""
+    return [{"pass": name, "microbatch": None, "chunk": None, "begins_pass": not before or before[0] != name, "clock": cores.index(core),
+             "launches": 1, "time_s": time_s, "energy_j": 1.0, "first": None}
+            for before, (name, core, time_s) in zip([None, *segments], segments)]
+
+
+def plan_of(segments, granularity="pass", plan_id=1, slack=0.0, change=-0.1, clocks=(), because=None, role="answer", stages=None):
+    """One plan from (pass, core MHz, seconds); with `stages` a list of such lists, one a pipeline stage."""
     total_s = sum(segment[2] for segment in segments)
-    expected = dict(time_s=total_s, energy_j=100.0, time_change_frac=0.0, time_change_low_frac=-0.01, time_change_high_frac=0.01,
-                    energy_change_frac=change, energy_change_low_frac=change - 0.02, energy_change_high_frac=change + 0.02,
-                    lower_bound_j=None, gap_frac=None, clock_changes=2)
-    return {"plan_id": plan_id, "granularity": granularity, "goal": "strict_waste" if slack == 0 else "relaxed_waste", "slack_frac": slack, "applicable": because is None, "because": because, "expected": expected,
-            "devices": [{"rank": 0, "device": 0, "segments": [
-                {"pass": name, "clock": clocks.index(core), "launches": 1, "time_s": time_s, "energy_j": 1.0}
-                for name, core, time_s in segments]}]}
+    promise = dict(time_s=total_s, energy_j=100.0, time_change_pct=0.0, time_change_low_pct=-1, time_change_high_pct=1,
+                   energy_change_pct=100 * change, energy_change_low_pct=100 * change - 2, energy_change_high_pct=100 * change + 2,
+                   odds_in_time_pct=None, lower_bound_j=None, gap_pct=None, clock_changes=2)
+    gpus = [{"label": "rank 0", "rank": 0, "device": 0, "stage": None, "segments": segments_of(segments, clocks)}] if stages is None else [
+        {"label": f"stage {i}", "rank": None, "device": None, "stage": i, "segments": [{**one, "begins_pass": True} for one in segments_of(of, clocks)]}
+        for i, of in enumerate(stages)]
+    return {"role": role, "plan_id": plan_id, "granularity": granularity, "goal": "energy", "slack_pct": 100 * slack, "odds_pct": None,
+            "applicable": because is None, "because": because, "comm_sms": None, "promise": promise, "gpus": gpus}
 
 
-def document(plans, slower=(), title=A100, core_s=0.004, kernels=()):
+def document(plans, slower=(), title=A100, core_s=0.004, kernels=(), limit_w=None):
     """A plan file; `plans` are keyword arguments of plan_of without clocks."""
-    cores = sorted({core for plan in (*plans, *slower) for _, core, _ in plan["segments"]}, key=str)
+    cores = sorted({core for plan in (*plans, *slower) for of in (plan["segments"], *plan.get("stages", ())) for _, core, _ in of}, key=str)
     return {"format": "rubato-plan", "schema": 1, "program_version": "0.1.0", "created_utc": "2026-11-22T12:00:00Z",
-            "source": {"kind": "trace", "run_id": 1, "name": "hand", "command": ""},
+            "run": {"kind": "trace", "run_id": 1, "work": "hand", "command": "", "gpus": 1, "default_time_s": 0.05, "default_energy_j": 110.0,
+                    "host_power_w": 0.0},
             "gpu": {"spec": "a100-sxm4-80gb", "title": title, "default_clock": f"{MEM_MHZ}/auto", "power_limit_w": 500.0},
-            "switching": {"core_s": core_s, "mem_s": None, "core_stall_s": 0.0, "mem_stall_s": 0.0, "dwell_s": 0.0, "source": "hand"},
-            "baseline": {"time_s": 0.05, "energy_j": 110.0}, "clocks": [clock(core) for core in cores],
-            "plans": [plan_of(clocks=cores, **plan) for plan in plans],
-            "slower": [plan_of(clocks=cores, **plan) for plan in slower],
-            "kernels": [{"rank": 0, "device": 0, "pass": "forward", "name": name, "clock": 0, "launches": 1, "time_s": 0.01} for name in kernels]}
+            "switching": {"source": "given", "note": None, "core": {"latency_s": core_s, "stall_s": 0.0, "energy_j": 0.0}, "mem": None,
+                          "dwell_s": 0.0, "shortest_stretch_s": 2 * core_s},
+            "clocks": [clock(core, limit_w=limit_w) for core in cores],
+            "plans": [plan_of(clocks=cores, **plan) for plan in plans] + [plan_of(clocks=cores, role="slower", **plan) for plan in slower],
+            "kernels": [{"gpu": 0, "pass": "forward", "name": name, "clock": 0, "launches": 1, "time_s": 0.01, "launched_as": None} for name in kernels]}
 
 
 TWO_PASSES = [("forward", 900, 0.004), ("backward", 1305, 0.004)]  # no longer than the tests' own: else it is another run

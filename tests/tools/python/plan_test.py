@@ -4,6 +4,7 @@
 import json
 
 from parts import ROOT, WithProgram, run_tests
+from schema import plan_problems
 
 import rubato
 from rubato.errors import IoError, UsageError
@@ -15,7 +16,9 @@ class Export(WithProgram):
         return rubato.explore(trace, db=self.db, pandas=False, **options)
 
     def export(self, run="latest", *more):
-        return json.loads(rubato.run("export", "--plan", run, "--db", self.db, *more))
+        file = json.loads(rubato.run("export", "--plan", run, "--db", self.db, *more))
+        self.assertEqual(plan_problems(file, ROOT), [])
+        return file
 
     def test_segments_are_the_plan(self):
         self.explore(gpu="a100-sxm4-80gb", slack=2)
@@ -29,17 +32,17 @@ class Export(WithProgram):
         self.assertEqual([plan.granularity for plan in file.plans], ["kernel", "segment", "pass", "iteration"])
         for plan in file.plans:
             row = next(row for row in rows if row["granularity"] == plan.granularity and row["goal"] != "default")
-            segments = plan.device().segments
+            segments = plan.gpu().segments
             self.assertEqual(sum(segment.launches for segment in segments), launches)
             # Changes of clock are free here, so that launches add up to the step.
             self.assertAlmostEqual(sum(segment.time_s for segment in segments), row["time_s"], places=9)
             self.assertAlmostEqual(sum(segment.energy_j for segment in segments), row["energy_j"], places=6)
             promised_pct = row["energy_change_pct"] if row["counted_energy_change_pct"] is None else row["counted_energy_change_pct"]
-            self.assertAlmostEqual(100 * plan.expected.energy_change_frac, promised_pct, places=9)
+            self.assertAlmostEqual(plan.promise.energy_change_pct, promised_pct, places=9)
             if plan.granularity == "iteration":
                 self.assertEqual(len({segment.clock for segment in segments}), 1)
             if plan.granularity == "pass":
-                self.assertTrue(all(len(one.changes) == 1 for one in passes_of(plan.device())))
+                self.assertTrue(all(len(one.changes) == 1 for one in passes_of(plan.gpu())))
         self.assertEqual(sum(kernel.launches for kernel in file.kernels), launches)
         self.assertEqual(file.gpu_title, "NVIDIA A100-SXM4-80GB")
         self.assertEqual(file.core_latency_s, 1e-6)  # as asked for: the plans were judged by it
@@ -49,13 +52,13 @@ class Export(WithProgram):
         plan = rubato.load_plan(self.export()).chosen
         self.assertEqual(plan.granularity, "segment")
         trace = json.loads(rubato.run("trace", "show", "gpt3-xl", "--json"))
-        self.assertEqual(sum(segment.launches for segment in plan.device().segments), sum(kernel["launches"] for kernel in trace))
+        self.assertEqual(sum(segment.launches for segment in plan.gpu().segments), sum(kernel["launches"] for kernel in trace))
 
     def test_auto_memory_and_core_are_null(self):
         self.explore(gpu="rtx-3080-ti", goal="edp", granularity="iteration", clocks="mem=auto core=auto")
         self.assertEqual(rubato.run("export", "--plan", "latest", "--db", self.db), "")  # nothing saves: the answer is to keep the default clocks
         clocks = self.export("latest", "--granularity", "iteration")["clocks"]
-        self.assertEqual(clocks, [{"label": "auto/auto", "mem_mhz": None, "core_mhz": None}])
+        self.assertEqual(clocks, [{"label": "auto/auto", "core_mhz": None, "mem_mhz": None, "power_limit_w": None}])
 
     def test_the_choice(self):
         self.explore(gpu="a100-sxm4-80gb", slack=2)
@@ -67,14 +70,14 @@ class Export(WithProgram):
     def test_captured_runs(self):
         self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", slack=5, granularity=["pass", "iteration"])
         file = rubato.load_plan(self.export("graph:1"))
-        self.assertEqual(file.document["source"]["kind"], "captured run")
+        self.assertEqual(file.document["run"]["kind"], "capture")
         self.assertTrue(file.chosen.applicable)
         rows = json.loads(rubato.run("query", "SELECT pass, clock, launches FROM graph_plan_clocks JOIN graph_plans USING (graph_plan_id) "
                                      f"WHERE graph_plan_id = {file.chosen.plan_id}", "--db", self.db, "--json"))
-        self.assertEqual({(s.pass_name, s.clock.label) for s in file.chosen.device().segments}, {(r["pass"], r["clock"]) for r in rows})
-        self.assertEqual(6 * sum(s.launches for s in file.chosen.device().segments), sum(r["launches"] for r in rows))  # six steps
+        self.assertEqual({(s.pass_name, s.clock.label) for s in file.chosen.gpu().segments}, {(r["pass"], r["clock"]) for r in rows})
+        self.assertEqual(6 * sum(s.launches for s in file.chosen.gpu().segments), sum(r["launches"] for r in rows))  # six steps
         self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", granularity="pass")
-        self.assertEqual(self.export("latest", "--granularity", "pass")["source"]["run_id"], 2)
+        self.assertEqual(self.export("latest", "--granularity", "pass")["run"]["run_id"], 2)
 
     def test_captured_plans_are_set_launch_by_launch(self):
         run = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
@@ -82,16 +85,16 @@ class Export(WithProgram):
         exported = self.export("graph:1", "--granularity", "segment")
         file = rubato.load_plan(exported)
         self.assertTrue(file.chosen.applicable)
-        segments = file.chosen.device().segments
+        segments = file.chosen.gpu().segments
         self.assertGreater(len(segments), 10)
         self.assertEqual({s.pass_name for s in segments}, {"forward", "backward"})
         # One step of six; all of its launches.
         match = rubato.match_launches(file, run)
         self.assertEqual(match.unmatched_launches, 0)
         self.assertEqual(6 * sum(s.launches for s in segments), match.launches)
-        self.assertAlmostEqual(6 * sum(s.time_s for s in segments) / file.chosen.expected.time_s, 1.0, delta=0.05)
+        self.assertAlmostEqual(6 * sum(s.time_s for s in segments) / file.chosen.promise.time_s, 1.0, delta=0.05)
         known = {kernel["name"] for kernel in exported["kernels"]}
-        self.assertLessEqual({s["first"]["kernel"] for s in exported["plans"][0]["devices"][0]["segments"]}, known)
+        self.assertLessEqual({s["first"]["kernel"] for s in exported["plans"][0]["gpus"][0]["segments"]}, known)
 
     def test_a_captured_plan_promises_what_is_left_after_its_changes_of_clock(self):
         run = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
@@ -102,14 +105,14 @@ class Export(WithProgram):
         self.assertLess(len(in_time), len(rows))  # kernel by kernel it is late
         best = min(in_time, key=lambda row: row["counted_energy_change_pct"])
         self.assertEqual(file.chosen.granularity, best["granularity"])
-        self.assertAlmostEqual(100 * file.chosen.expected.energy_change_frac, best["counted_energy_change_pct"], places=9)
+        self.assertAlmostEqual(file.chosen.promise.energy_change_pct, best["counted_energy_change_pct"], places=9)
         self.assertNotIn("kernel", [plan.granularity for plan in file.plans])
 
     def test_more_slack_is_beside_the_plan_for_stragglers(self):
         self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", granularity="pass")
         file = rubato.load_plan(self.export("latest", "--granularity", "pass"))
-        self.assertEqual([plan.slack_frac for plan in file.slower], [0.01, 0.02, 0.05])
-        self.assertEqual(file.chosen.slack_frac, 0.0)
+        self.assertEqual([plan.slack_pct for plan in file.slower], [1, 2, 5])
+        self.assertEqual(file.chosen.slack_pct, 0.0)
 
     def test_errors(self):
         with self.assertRaises(IoError):

@@ -74,8 +74,8 @@ class Answers(ProgramCase):
     def test_an_exported_plan_says_which_it_is(self):
         self.run_program("explore", "gpt3-xl", "--goal", "edp,strict_waste", "--granularity", "iteration", "--db", "r.db")
         told = self.run_program("export", "--db", "r.db", "--plan", "latest", "-o", "p.json").stderr
-        change = json.loads((self.folder / "p.json").read_text())["plans"][0]["expected"]["energy_change_frac"]
-        self.assertIn(f"per iteration (edp): energy {100 * change:+.2f} %, time ", told)
+        change = json.loads((self.folder / "p.json").read_text())["plans"][0]["promise"]["energy_change_pct"]
+        self.assertIn(f"per iteration (edp): energy {change:+.2f} %, time ", told)
 
     def test_impact_knows_what_generated_traces_train(self):
         self.run_program("trace", "gen", "gpt3-small", "--batch", "4", "--seq", "512", "--tp", "2", "-o", "step.json")

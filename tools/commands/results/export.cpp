@@ -4,10 +4,8 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
-#include "common/json.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
@@ -17,6 +15,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/options/questions.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/plan_file.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
 
@@ -116,16 +115,7 @@ std::int64_t run_of(const ResultStore& store, const std::string& name) {
 ExitStatus export_plan(ExportOptions o) {
   const ResultStore store = read_results(o.db);
   if (!o.gpu.empty()) o.plan.spec = load_gpu_spec(o.gpu);
-  const nlohmann::ordered_json file = plan_file(store, o.plan);
-  write_output(o.out, json_text(file, 1) + '\n');
-  if (o.out == "-") return ExitStatus::done;
-  const auto& plan = file["plans"].front();
-  const auto& expected = plan["expected"];
-  tell("plan {} per {} ({}): energy {}, time {} promised\n", plan["plan_id"].get<std::int64_t>(),
-       plan["granularity"].get<std::string>(), plan["goal"].get<std::string>(),
-       change_words(percent * expected["energy_change_frac"].get<double>()),
-       change_words(percent * expected["time_change_frac"].get<double>()));
-  tell("next: python3 -m rubato apply {} -- python3 train.py\n", o.out);
+  write_plan_file(o.out, plan_file(store, o.plan));
   return ExitStatus::done;
 }
 

@@ -31,6 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("--granularity", default="auto", help="a coarser plan that the file has too [the plan it was made for]")
     command.add_argument("--latency-ms", type=float, help="request to effect [the GPU spec's]")
     command.add_argument("--gpus", type=_numbers, help="NVML indices [LOCAL_RANK's]")
+    command.add_argument("--stage", type=int, help="pipeline stage of this rank [rank // (WORLD_SIZE / stages), Megatron's default order]")
     command.add_argument("--strict", action="store_true", help="end where the plan cannot be applied, instead of training without it")
     command.add_argument("--any-gpu", action="store_true", help="also on another GPU than the plan's")
     command.add_argument("--shared-gpu", action="store_true", help="also while another process computes on the GPU")
@@ -77,7 +78,7 @@ def run_apply(options: argparse.Namespace) -> int:
         raise UsageError("python module torch is not installed; marks come from its hooks",
                          "in other programs call rubato.Applier.mark()") from None
     latency_s = None if options.latency_ms is None else options.latency_ms * 1e-3
-    applier = Applier(plan, gpus=options.gpus, backend=options.backend, granularity=options.granularity, latency_s=latency_s,
+    applier = Applier(plan, gpus=options.gpus, stage=options.stage, backend=options.backend, granularity=options.granularity, latency_s=latency_s,
                       event=event, strict=options.strict, any_gpu=options.any_gpu, shared_gpu=options.shared_gpu)
     detach = hooks.attach_everywhere(applier)
     try:

@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 from rubato.hardware import backends
 from rubato.applier_report import ApplierReport
-from rubato.devices import check_gpu, local_gpu, rank_of
+from rubato.devices import check_gpu, count_of, local_gpu, rank_of
 from rubato.errors import IoError, Unreachable, UsageError
 from rubato.hardware.hold import Hold
 from rubato.held_clocks import HeldClocks
@@ -39,6 +39,7 @@ class Applier:
     plan         path, document or PlanFile
     gpus         NVML indices; default: LOCAL_RANK's of CUDA_VISIBLE_DEVICES, else 0
     rank         whose part of the plan; default: RANK of the environment, else 0
+    stage        pipeline stage of this rank; default: rank // (WORLD_SIZE / stages of the plan), Megatron's default order
     backend      'auto', 'nvml', 'zeusd', 'dry', or an object like those of rubato.hardware.backends
     granularity  'auto': the plan that the file was made for, else a coarser one that it has too
     latency_s    request to effect of the core clock; default: the plan's, which is its GPU spec's
@@ -52,7 +53,7 @@ class Applier:
     """
 
     def __init__(self, plan: Union[str, Path, Mapping[str, Any], PlanFile], *, gpus: Optional[Sequence[int]] = None,
-                 rank: Optional[int] = None, backend: Union[str, backends.Backend] = "auto", granularity: str = "auto",
+                 rank: Optional[int] = None, stage: Optional[int] = None, backend: Union[str, backends.Backend] = "auto", granularity: str = "auto",
                  latency_s: Optional[float] = None, event: Optional[Callable[[], Any]] = None, guard: bool = True,
                  strict: bool = False, any_gpu: bool = False, shared_gpu: bool = False):
         self.plan_file = load_plan(plan)
@@ -71,7 +72,7 @@ class Applier:
         self._hold: Optional[Hold] = None
         self._score: Optional[Score] = None
         self.gpus: list[int] = list(gpus or ())
-        self.rank = rank or 0
+        self.rank, self.stage = rank or 0, stage
         try:
             self._report.latency_s = _latency(self.plan_file, latency_s)
             self.rank = rank_of("RANK") if rank is None else rank
@@ -106,6 +107,10 @@ class Applier:
     def straggler(self, slowdown_frac: float) -> None:
         """Another rank is late by this share of the step (0: no longer): the plan with most slack that is still in time is played."""
         self._command(f"straggler {float(slowdown_frac)!r}")
+
+    def set_stage(self, stage: int) -> None:
+        """This rank runs that pipeline stage, as the framework says; a plan that is not by stage goes on as it is."""
+        self._command(f"stage {int(stage)}")
 
     def report(self) -> ApplierReport:
         """Counts so far; complete after close()."""
@@ -151,14 +156,15 @@ class Applier:
             check_gpu(opened, gpu, self.plan_file, any_gpu, shared_gpu)
         self._held = HeldClocks(opened, self.gpus, self._report.latency_s)
         self._play(self.plan_file.asked(self._asked_granularity))
-        self._hold = Hold(opened, self.gpus, guard, lost=lambda error: self._command(f"unguarded {error}"))
+        self._hold = Hold(opened, self.gpus, guard, limits=self.plan_file.sets_power, lost=lambda error: self._command(f"unguarded {error}"))
         atexit.register(self.close)
         self._apply_first()
         self._thread = threading.Thread(target=self._run, name="rubato-applier", daemon=True)
         self._thread.start()
 
     def _play(self, plan: Plan) -> None:
-        self._passes = passes_of(plan.device(self.rank))
+        self._plan = plan
+        self._passes = passes_of(plan.gpu(self.rank, self.stage, count_of("WORLD_SIZE")))
         self._score = Score(self._passes)
         self._memory = self._sets_memory()
         self._report.granularity, self._report.plan_id = plan.granularity, plan.plan_id
@@ -270,10 +276,13 @@ class Applier:
             self._paused = False
         elif command.startswith("unguarded"):
             raise IoError(command.partition(" ")[2])
+        elif self._score is not None and command.startswith("stage"):
+            self.stage = int(command.split()[1])
+            self._play(self._plan)
         elif self._score is not None:
-            slack_frac = float(command.split()[1]) + self.plan_file.chosen.slack_frac
-            slower = [plan for plan in self.plan_file.slower if plan.slack_frac <= slack_frac + 1e-12]
-            self._play(max(slower, key=lambda plan: plan.slack_frac) if slower else self.plan_file.asked(self._asked_granularity))
+            slack_pct = 100 * float(command.split()[1]) + (self.plan_file.chosen.slack_pct or 0.0)
+            slower = [plan for plan in self.plan_file.slower if plan.slack_pct is not None and plan.slack_pct <= slack_pct + 1e-9]
+            self._play(max(slower, key=lambda plan: plan.slack_pct or 0.0) if slower else self.plan_file.asked(self._asked_granularity))
 
     def _border(self, name: str, at_s: float) -> None:
         if name.startswith("\0"):
@@ -340,7 +349,7 @@ class Applier:
     def _sets_memory(self) -> bool:
         """A memory clock that never changes and is the default one is left alone: many cards refuse to lock it."""
         memory = {change.clock.mem_mhz for one in self._passes for change in one.changes}
-        default = str((self.plan_file.document["gpu"].get("default_clock") or "/").split("/")[0])
+        default = str(((self.plan_file.document["gpu"] or {}).get("default_clock") or "/").split("/")[0])
         return memory not in ({None}, {_number(default)})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import Optional
 
 from rubato.hardware import backends
 from rubato.errors import IoError, UsageError
@@ -18,6 +19,16 @@ def rank_of(variable: str) -> int:
     word = os.environ.get(variable, "0")
     if not word.strip().isdigit():
         raise UsageError(f"{variable} is '{word}'; expected a number from 0")
+    return int(word)
+
+
+def count_of(variable: str) -> Optional[int]:
+    """WORLD_SIZE of the environment; None where it is not set. Raises UsageError where it is no number from 1."""
+    word = os.environ.get(variable)
+    if word is None:
+        return None
+    if not word.strip().isdigit() or int(word) == 0:
+        raise UsageError(f"{variable} is '{word}'; expected a number from 1")
     return int(word)
 
 
@@ -46,7 +57,10 @@ def check_gpu(backend: backends.Backend, index: int, plan: PlanFile, any_gpu: bo
     if name is not None and plan.fits_gpu(name) is False and not any_gpu:
         raise UsageError(f"{plan.path}: the plan is for {plan.gpu_title}; GPU {index} is {name}",
                          "plan for this GPU with 'rubato explore --gpu', or pass any_gpu=True")
-    if name is not None and plan.fits_gpu(name) is None:
+    if name is not None and not plan.names_gpu and not any_gpu:
+        raise UsageError(f"{plan.path}: the plan is of a measured profile, which does not say its GPU; GPU {index} is {name}",
+                         "plan with --gpu, or pass any_gpu=True if the profile is of such a GPU")
+    if name is not None and plan.fits_gpu(name) is None and plan.names_gpu:
         _log.warning("rubato: the plan file does not say for which GPU it is; this one is %s", name)
     reader = backend if isinstance(backend, backends.NvmlBackend) else getattr(backend, "reader", None)
     if reader is None:

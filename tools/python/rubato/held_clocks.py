@@ -1,4 +1,4 @@
-"""The clocks of one process's GPUs: asked for where they differ, read back in case others change them, given back."""
+"""Clocks and power limits of one process's GPUs: asked for where they differ, clocks read back in case others change them, given back."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class HeldClocks:
         self.latency_s = latency_s
         self.touched = False  #: a clock may be set that has not been given back
         self._asked: dict[int, list[Optional[int]]] = {gpu: [None, None] for gpu in self.gpus}  # core, mem
+        self._limits_w: dict[int, Optional[float]] = {}  # power limits asked for
         self._odd: dict[int, int] = dict.fromkeys(self.gpus, 0)  # looks in a row at clocks that nothing explains
         self._read_at_s = self._settled_at_s = 0.0
 
@@ -31,6 +32,11 @@ class HeldClocks:
         requests = 0
         for gpu in self.gpus:
             asked = self._asked[gpu]
+            if clock.power_limit_w is not None and self._limits_w.get(gpu, self.backend.power_limit_w(gpu)) != clock.power_limit_w:
+                self.touched = True
+                self.backend.set_power_limit(gpu, clock.power_limit_w)
+                requests += 1
+            self._limits_w[gpu] = clock.power_limit_w
             if memory and asked[1] != mem_mhz:
                 self.touched = True
                 self.backend.set_mem(gpu, mem_mhz)
@@ -53,6 +59,7 @@ class HeldClocks:
         self.touched = bool(failed)
         for asked in self._asked.values():
             asked[:] = [None, None]
+        self._limits_w.clear()
         return failed
 
     def set_again(self) -> list[str]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 from rubato.errors import UsageError
 from rubato.hooks import Detach, grad_enabled, wrap_step
 
 SCHEDULES = "megatron.core.pipeline_parallel.schedules"  #: has forward_step and backward_step
+STATE = "megatron.core.parallel_state"  #: knows the pipeline rank once pretrain() has set it up
 TRAINING = "megatron.training.training"  #: has train_step, whose fourth argument is the optimizer
 OPTIMIZER_PLACE = 3
 
@@ -23,12 +24,19 @@ OPTIMIZER_PLACE = 3
 def marks(applier: Any) -> Iterator[None]:
     """`with rubato.megatron.marks(applier): pretrain(...)`: forward, backward and optimizer of each step. Evaluation gives none.
 
+    Before the first step the applier is told the rank's pipeline stage.
+
     Raises UsageError where Megatron-LM is not there or has other names.
     """
     schedules, training = _module(SCHEDULES), _module(TRAINING)
     optimizers: dict[int, Detach] = {}
+    told: list[Optional[int]] = []  # the stage, once
 
     def before_train_step(*arguments: Any, **named: Any) -> None:
+        if not told:
+            told.append(_pipeline_rank())
+            if told[0] is not None:
+                applier.set_stage(told[0])
         optimizer = named.get("optimizer", arguments[OPTIMIZER_PLACE] if len(arguments) > OPTIMIZER_PLACE else None)
         if optimizer is not None and id(optimizer) not in optimizers:
             optimizers[id(optimizer)] = wrap_step(applier, optimizer)
@@ -46,6 +54,14 @@ def marks(applier: Any) -> Iterator[None]:
         undo.callback(_wrap(schedules, "backward_step", marker("backward")))
         undo.callback(_wrap(training, "train_step", before_train_step))
         yield
+
+
+def _pipeline_rank() -> Optional[int]:
+    """This rank's pipeline stage; None where Megatron-LM does not say."""
+    try:
+        return int(importlib.import_module(STATE).get_pipeline_model_parallel_rank())
+    except (ImportError, AttributeError, AssertionError, TypeError):  # it asserts that its groups are made
+        return None
 
 
 def _module(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Plan files: what `rubato export --plan` writes, read and checked. docs/apply.md has the schema."""
+"""Plan files: what `rubato export --plan` writes, read and checked. docs/plan.schema.json has the names."""
 
 from __future__ import annotations
 
@@ -12,68 +12,95 @@ from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 from rubato.errors import DataError, IoError, UsageError
 
 SCHEMA = 1
-SEGMENT = "segment"  #: granularity of runs of launches
 Shape = tuple[tuple[int, ...], tuple[int, ...]]  #: grid and block of a launch
 
 
 @dataclass(frozen=True)
 class Clock:
-    """A clock pair; None leaves a clock to the driver."""
+    """A clock pair, None leaves a clock to the driver; and a power limit, None where none is chosen."""
 
     label: str
     core_mhz: Optional[float]
     mem_mhz: Optional[float]
+    power_limit_w: Optional[float] = None
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Launches in a row with one clock; time and energy as the simulator expects them, over the whole run."""
+    """Launches in a row, or a pass of a stage, with one clock; time until the next one and energy as the simulator expects them."""
 
     pass_name: str
-    clock: Clock
+    clock: Optional[Clock]  #: None: its kernels have clocks of their own, and the plan cannot be set
     launches: int
     time_s: float
     energy_j: float
+    begins_pass: bool  #: else it goes on in the pass of the segment before
 
 
 @dataclass(frozen=True)
-class DevicePlan:
-    """One GPU's segments in order; None where the plan does not know the order of launches."""
+class GpuPlan:
+    """One GPU's segments in order, or those of each GPU of a stage; they are one step. None: of any rank, no stage."""
 
-    rank: int
-    device: int
-    segments: Optional[tuple[Segment, ...]]
+    label: str
+    rank: Optional[int]
+    device: Optional[int]
+    stage: Optional[int]
+    segments: tuple[Segment, ...]
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What a plan promises against the default clocks; fractions, a saving is negative. None: not worked out."""
+class Promise:
+    """As applied, changes of clock counted, against the default clocks; a saving is negative. None: not worked out."""
 
     time_s: float
     energy_j: float
-    time_change_frac: float
-    time_change_low_frac: Optional[float]
-    time_change_high_frac: Optional[float]
-    energy_change_frac: float
-    energy_change_low_frac: Optional[float]
-    energy_change_high_frac: Optional[float]
+    time_change_pct: float
+    time_change_low_pct: Optional[float]
+    time_change_high_pct: Optional[float]
+    energy_change_pct: float
+    energy_change_low_pct: Optional[float]
+    energy_change_high_pct: Optional[float]
 
 
 @dataclass(frozen=True)
 class Plan:
     """Clocks at one granularity. `applicable`: whether GPUs can be set to them, as the planner judged; `because`: why not."""
 
-    plan_id: int
+    role: str  #: answer, coarser or slower
+    plan_id: Optional[int]  #: in the result database; None: it was not stored
     granularity: str
-    slack_frac: float
-    expected: Expected
+    slack_pct: Optional[float]
+    promise: Promise
     applicable: bool
     because: Optional[str]
-    devices: tuple[DevicePlan, ...]
+    gpus: tuple[GpuPlan, ...]
 
-    def device(self, rank: int = 0) -> DevicePlan:
-        """The device of a rank; without one the first: a plan of one GPU is every rank's."""
-        return next((one for one in self.devices if one.rank == rank), self.devices[0])
+    @property
+    def stages(self) -> int:
+        """Number of pipeline stages; 0: the plan is by GPU or rank."""
+        return len(self.gpus) if self.gpus[0].stage is not None else 0
+
+    def gpu(self, rank: int = 0, stage: Optional[int] = None, world: Optional[int] = None) -> GpuPlan:
+        """What a rank is told: its own entry, or that of its stage. A plan of one GPU is every rank's.
+
+        The stage of a rank is `stage`, else that of Megatron's default order, rank // (world / stages) of `world` ranks.
+        Raises UsageError where the plan does not have the rank or stage.
+        """
+        if not self.stages:
+            if len(self.gpus) == 1:
+                return self.gpus[0]
+            known, name, number = [one.rank for one in self.gpus], "rank", rank
+        else:
+            known, name, number = [one.stage for one in self.gpus], "stage", self._stage_of(rank, world) if stage is None else stage
+        if number not in known:
+            raise UsageError(f"the plan has no {name} {number}; it has {', '.join(map(str, known))}", "plan the run with all its ranks")
+        return self.gpus[known.index(number)]
+
+    def _stage_of(self, rank: int, world: Optional[int]) -> int:
+        ranks = world or self.stages
+        if ranks % self.stages:
+            raise UsageError(f"{ranks} ranks are no whole number for each of {self.stages} stages", "stage= says the stage of a rank")
+        return rank // (ranks // self.stages)
 
 
 @dataclass(frozen=True)
@@ -82,24 +109,24 @@ class PlanKernel:
 
     pass_name: str
     name: str
-    launches: int
-    time_s: float
+    launches: Optional[int]
+    time_s: Optional[float]
     shape: Optional[Shape] = None
 
 
 @dataclass(frozen=True)
 class PlanFile:
-    """Plans of one question, the chosen one first, then coarser ones; `slower`: of the same granularity with more slack.
+    """Plans of one question: the answer first, then coarser ones, then those of its granularity with more slack.
 
-    Only the chosen one may be one that cannot be applied.
+    Only the answer may be one that cannot be applied.
     """
 
     path: str
     gpu_title: Optional[str]
+    names_gpu: bool  #: False: a measured profile that does not say its GPU
     core_latency_s: float  #: request to effect, as the plans were judged by it
     mem_latency_s: Optional[float]
     plans: tuple[Plan, ...]
-    slower: tuple[Plan, ...]
     kernels: tuple[PlanKernel, ...]
     document: Mapping[str, Any]  #: the file, whole
 
@@ -107,11 +134,22 @@ class PlanFile:
     def chosen(self) -> Plan:
         return self.plans[0]
 
+    @property
+    def slower(self) -> tuple[Plan, ...]:
+        """Plans with more slack, for when another rank is late."""
+        return tuple(plan for plan in self.plans if plan.role == "slower")
+
+    @property
+    def sets_power(self) -> bool:
+        """Whether a plan chooses power limits."""
+        return any(clock["power_limit_w"] is not None for clock in self.document["clocks"])
+
     def asked(self, granularity: str = "auto") -> Plan:
-        """The chosen plan, or that of a granularity. Raises UsageError where there is none, or it cannot be applied."""
-        found = next((plan for plan in self.plans if granularity in ("auto", plan.granularity)), None)
+        """The answer, or the plan of a granularity. Raises UsageError where there is none, or it cannot be applied."""
+        offered = [plan for plan in self.plans if plan.role != "slower"]
+        found = next((plan for plan in offered if granularity in ("auto", plan.granularity)), None)
         if found is None:
-            raise UsageError(f"{self.path}: has no plan per {granularity}; it has {', '.join(plan.granularity for plan in self.plans)}",
+            raise UsageError(f"{self.path}: has no plan per {granularity}; it has {', '.join(plan.granularity for plan in offered)}",
                              f"rubato export --plan RUN --granularity {granularity} writes one")
         if not found.applicable:
             raise UsageError(f"{self.path}: the plan per {found.granularity} cannot be set: {found.because}",
@@ -154,13 +192,13 @@ def _parsed(document: Any, path: str) -> PlanFile:
         raise DataError(f"{path}: has schema {document.get('schema')}; this package reads schema {SCHEMA}",
                         "use the package and the program of one version")
     try:
-        clocks = [Clock(str(one["label"]), _mhz(one["core_mhz"]), _mhz(one["mem_mhz"])) for one in document["clocks"]]
+        clocks = [Clock(str(one["label"]), _positive(one["core_mhz"], "a clock", "MHz"), _positive(one["mem_mhz"], "a clock", "MHz"),
+                        _positive(one["power_limit_w"], "a power limit", "W")) for one in document["clocks"]]
+        gpu, mem = document["gpu"] or {}, document["switching"]["mem"]
         found = PlanFile(
-            path, document["gpu"].get("title"), float(document["switching"]["core_s"]), document["switching"].get("mem_s"),
-            tuple(_plan(one, clocks) for one in document["plans"]),
-            tuple(_plan(one, clocks) for one in document.get("slower", [])),
-            tuple(_kernel(one) for one in document["kernels"]),
-            document)
+            path, gpu.get("title"), document["gpu"] is not None, float(document["switching"]["core"]["latency_s"]),
+            None if mem is None else float(mem["latency_s"]), tuple(_plan(one, clocks) for one in document["plans"]),
+            tuple(_kernel(one) for one in document["kernels"]), document)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{path}: the plan is damaged: {type(error).__name__}: {error}", "export it again") from None
     if not found.plans:
@@ -168,32 +206,41 @@ def _parsed(document: Any, path: str) -> PlanFile:
     return found
 
 
-def _mhz(value: Any) -> Optional[float]:
+def _positive(value: Any, what: str, unit: str) -> Optional[float]:
     if value is None:
         return None
     if not 0 < float(value) < 1e5:
-        raise ValueError(f"a clock is {value}; expected MHz > 0 or null")
+        raise ValueError(f"{what} is {value}; expected {unit} > 0 or null")
     return float(value)
 
 
 def _kernel(one: Mapping[str, Any]) -> PlanKernel:
     launch = one.get("launched_as") or {"name": one["name"]}
     shape = (tuple(launch["grid"]), tuple(launch["block"])) if launch.get("grid") else None
-    return PlanKernel(one["pass"], launch["name"], int(one["launches"]), float(one["time_s"]), shape)
+    return PlanKernel(one["pass"], launch["name"], one["launches"], one["time_s"], shape)
 
 
 def _plan(one: Mapping[str, Any], clocks: Sequence[Clock]) -> Plan:
-    def device(given: Mapping[str, Any]) -> DevicePlan:
-        segments = given["segments"]
-        return DevicePlan(int(given["rank"]), int(given["device"]), None if segments is None else tuple(
-            Segment(s["pass"], clocks[s["clock"]], int(s["launches"]), float(s["time_s"]), float(s["energy_j"])) for s in segments))
+    def segment(given: Mapping[str, Any]) -> Segment:
+        clock = given["clock"]
+        if clock is not None and not 0 <= clock < len(clocks):
+            raise ValueError(f"a segment has clock {clock}; there are {len(clocks)}")
+        return Segment(given["pass"], None if clock is None else clocks[clock], int(given["launches"]), float(given["time_s"]),
+                       float(given["energy_j"]), bool(given["begins_pass"]))
 
-    names = Expected.__dataclass_fields__
-    devices = tuple(device(given) for given in one["devices"])
-    if not devices:
-        raise ValueError("a plan has no device")
-    return Plan(int(one["plan_id"]), one["granularity"], float(one["slack_frac"]),
-                Expected(**{name: one["expected"][name] for name in names}), bool(one["applicable"]), one["because"], devices)
+    def gpu(given: Mapping[str, Any]) -> GpuPlan:
+        if not given["segments"]:
+            raise ValueError(f"{given['label']} has no segment")
+        return GpuPlan(given["label"], given["rank"], given["device"], given["stage"], tuple(map(segment, given["segments"])))
+
+    gpus = tuple(map(gpu, one["gpus"]))
+    if not gpus:
+        raise ValueError("a plan has no GPU")
+    applicable = bool(one["applicable"])
+    if applicable and any(segment.clock is None for gpu in gpus for segment in gpu.segments):
+        raise ValueError("a segment of a plan that can be applied has no clock")
+    return Plan(one["role"], one["plan_id"], one["granularity"], one["slack_pct"],
+                Promise(**{name: one["promise"][name] for name in Promise.__dataclass_fields__}), applicable, one["because"], gpus)
 
 
 @dataclass(frozen=True)

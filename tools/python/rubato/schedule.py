@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence
 
-from rubato.plan_file import Clock, DevicePlan
+from rubato.plan_file import Clock, GpuPlan
 
 ANOTHER_RUN_FRAC = 0.5  #: passes that take less of what the plan expects are those of another run
 LEARNING_RATE = 0.25  #: of the moving average of durations
@@ -34,11 +34,11 @@ class PassPlan:
     changes: tuple[Change, ...]
 
 
-def passes_of(device: DevicePlan) -> tuple[PassPlan, ...]:
-    """A device's segments as passes in order. Expects segments."""
+def passes_of(gpu: GpuPlan) -> tuple[PassPlan, ...]:
+    """A GPU's segments as passes in order. Expects that each has a clock."""
     groups: list[list[Any]] = []
-    for segment in device.segments or ():
-        if not groups or groups[-1][0].pass_name != segment.pass_name:
+    for segment in gpu.segments:
+        if not groups or segment.begins_pass:
             groups.append([])
         groups[-1].append(segment)
     passes = []

@@ -137,6 +137,7 @@ Gpu* sim_gpu(const char* name, const char* uuid, int mem_mhz, int core_mhz, doub
   g->left_frac = 1.0;
   g->lost_at_s = -1.0;
   g->has_counter = 1;
+  g->limit_mw = 1000000;
   g->random = (uint32_t)state->gpus;
   g->now_s = now_s();
   return g;
@@ -197,12 +198,12 @@ void sim_synchronize(int gpu) {
     else pause_s(left_s + 2e-6);
   }
 }
-/* Clocks asked for (0: none) and in force, calls so far, exact energy. */
+/* Clocks asked for (0: none) and in force, the power limit in mW, calls so far, exact energy. */
 void sim_read(int gpu, int* asked_and_now, unsigned long long* calls, double* energy_j) {
   Gpu* g = &state->gpu[gpu];
   lock();
   advance(g, now_s());
-  const int numbers[] = {g->core_asked, g->mem_asked, g->core_mhz, g->mem_mhz};
+  const int numbers[] = {g->core_asked, g->mem_asked, g->core_mhz, g->mem_mhz, (int)g->limit_mw};
   memcpy(asked_and_now, numbers, sizeof numbers);
   calls[0] = g->sets;
   calls[1] = g->resets;

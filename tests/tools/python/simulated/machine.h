@@ -19,6 +19,7 @@ typedef struct {
   int default_core_mhz, default_mem_mhz;
   double core_latency_s, mem_latency_s, jitter_s, call_s, counter_step_s;
   int core_asked, mem_asked;       /* locked to, 0: not */
+  unsigned limit_mw;               /* power limit as set; nothing draws more than it here */
   int core_mhz, mem_mhz;           /* in force */
   Change changes[most_changes];    /* asked for, not yet in force, by time */
   int changes_count;

@@ -88,7 +88,8 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Gpu* g, unsigned* count, ProcessInfo
     return ok;                                 \
   }
 READ(nvmlDeviceGetPowerUsage, unsigned, 1e3 * g->power_w)
-READ(nvmlDeviceGetEnforcedPowerLimit, unsigned, 1000000)
+READ(nvmlDeviceGetEnforcedPowerLimit, unsigned, g->limit_mw)
+READ(nvmlDeviceGetPowerManagementLimit, unsigned, g->limit_mw)
 READ(nvmlDeviceGetCurrentClocksThrottleReasons, unsigned long long, g->throttle)
 int nvmlDeviceGetTotalEnergyConsumption(Gpu* g, unsigned long long* out) {
   const int status = enter(g);
@@ -135,6 +136,16 @@ static int set(Gpu* g, int core_mhz, int mem_mhz) {
 int nvmlDeviceSetGpuLockedClocks(Gpu* g, unsigned low, unsigned high) { return low == high ? set(g, (int)low, -1) : invalid; }
 int nvmlDeviceSetMemoryLockedClocks(Gpu* g, unsigned low, unsigned high) { return low == high ? set(g, -1, (int)low) : invalid; }
 int nvmlDeviceSetApplicationsClocks(Gpu* g, unsigned mem, unsigned core) { (void)g; (void)mem; (void)core; return unsupported; }
+
+int nvmlDeviceSetPowerManagementLimit(Gpu* g, unsigned limit_mw) {
+  const int status = enter(g);
+  if (status != ok) return status;
+  ++g->sets;
+  const int refused = g->refuse ? g->refuse : limit_mw < 100000 || limit_mw > 1000000 ? invalid : ok;
+  if (refused == ok) g->limit_mw = limit_mw;
+  unlock();
+  return refused;
+}
 
 static int reset(Gpu* g, int core_mhz, int mem_mhz) {
   const int status = enter(g);

@@ -1,4 +1,4 @@
-"""A stand-in for Zeus's daemon on a Unix socket: the calls for clocks, played on the simulated machine through NVML.
+"""A stand-in for Zeus's daemon on a Unix socket: the calls for clocks and power limits, played on the simulated machine through NVML.
 
 Usage: zeusd.py SOCKET; a process of its own can be killed and started again.
 """
@@ -68,6 +68,10 @@ class Handler(BaseHTTPRequestHandler):
             gpus = [{"id": i, "name": self.server.backend.gpu_name(i), "pci_address": "", "cumulative_energy_available": True}
                     for i in range(count)]
             return self.answer(200, {"gpus": gpus, "enabled_api_groups": ["gpu-control"], "auth_required": bool(self.server.token)})
+        url = urlsplit(self.path)
+        if url.path == "/gpu/get_power_limit":
+            gpus = parse_qs(url.query)["gpu_ids"][0].split(",")
+            return self.answer(200, {gpu: {"power_limit_mw": round(1e3 * self.server.backend.power_limit_w(int(gpu)))} for gpu in gpus})
         return self.answer(404, {})
 
     def do_POST(self):
@@ -79,11 +83,15 @@ class Handler(BaseHTTPRequestHandler):
         if not self.server.groups:
             return self.answer(404, {"error": "group off"})
         kind = {"gpu": self.server.backend.set_core, "mem": self.server.backend.set_mem}.get(url.path.split("_")[1] if "_" in url.path else "")
-        if kind is None or "gpu_ids" not in query:
+        limits = url.path == "/gpu/set_power_limit"
+        if (kind is None and not limits) or "gpu_ids" not in query:
             return self.answer(400, {"error": "bad input"})
         errors = {}
         for gpu in query["gpu_ids"].split(","):
             try:
+                if limits:
+                    self.server.backend.set_power_limit(int(gpu), 1e-3 * int(query["power_limit_mw"]))
+                    continue
                 kind(int(gpu), int(query["min_clock_mhz"]) if "/set_" in url.path else None)
             except IoError as error:
                 errors[gpu] = str(error)

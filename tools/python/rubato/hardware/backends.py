@@ -11,7 +11,7 @@ import http.client
 import json
 import os
 import socket
-from typing import Any, Optional, Protocol, Sequence
+from typing import Any, Callable, Optional, Protocol, Sequence, Union
 from urllib.parse import urlencode
 
 from rubato.errors import IoError, RubatoError, Unreachable, UsageError
@@ -30,11 +30,14 @@ class Backend(Protocol):
     """Blocking calls; an Applier makes them from a thread of its own."""
 
     name: str
+    found_limits_w: dict[int, float]  #: power limits by GPU before any was set here, which release() sets again
 
     def gpu_name(self, index: int) -> Optional[str]: ...
     def lock_name(self, index: int) -> Optional[str]: ...
     def set_core(self, index: int, mhz: Mhz) -> None: ...
     def set_mem(self, index: int, mhz: Mhz) -> None: ...
+    def power_limit_w(self, index: int) -> Optional[float]: ...
+    def set_power_limit(self, index: int, watts: float) -> None: ...
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]: ...
     def is_held_down(self, index: int) -> bool: ...
 
@@ -47,6 +50,7 @@ class NvmlBackend:
     def __init__(self, applications: bool = False) -> None:
         self.nvml = load_nvml()
         self.applications = applications
+        self.found_limits_w: dict[int, float] = {}
         self._gpus: dict[int, Gpu] = {}
 
     def gpu(self, index: int) -> Gpu:
@@ -66,9 +70,10 @@ class NvmlBackend:
         try:
             getattr(self.nvml, function)(gpu.handle, *arguments)
         except NVMLError as error:
-            hints = {self.nvml.NVML_ERROR_NO_PERMISSION: "setting clocks needs root, or zeusd (backend='zeusd')",
-                     self.nvml.NVML_ERROR_INVALID_ARGUMENT: "nvidia-smi -q -d SUPPORTED_CLOCKS lists what it takes",
-                     self.nvml.NVML_ERROR_NOT_SUPPORTED: "this GPU's clocks cannot be locked",
+            power = "Power" in function
+            hints = {self.nvml.NVML_ERROR_NO_PERMISSION: f"setting {'power limits' if power else 'clocks'} needs root, or zeusd (backend='zeusd')",
+                     self.nvml.NVML_ERROR_INVALID_ARGUMENT: f"nvidia-smi -q -d {'POWER' if power else 'SUPPORTED_CLOCKS'} lists what it takes",
+                     self.nvml.NVML_ERROR_NOT_SUPPORTED: f"this GPU's {'power limit cannot be set' if power else 'clocks cannot be locked'}",
                      self.nvml.NVML_ERROR_GPU_IS_LOST: "the GPU has fallen off the bus; see the kernel's log"}
             raise IoError(f"{gpu.name}: {function}{arguments or ''}: {error}", hints.get(error.value, "")) from None
 
@@ -86,6 +91,12 @@ class NvmlBackend:
             self._call(index, "nvmlDeviceResetMemoryLockedClocks")
         else:
             self._call(index, "nvmlDeviceSetMemoryLockedClocks", mhz, mhz)
+
+    def power_limit_w(self, index: int) -> Optional[float]:
+        return self.gpu(index).power_limit_w()
+
+    def set_power_limit(self, index: int, watts: float) -> None:
+        self._call(index, "nvmlDeviceSetPowerManagementLimit", round(1e3 * watts))
 
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
         return self.gpu(index).core_mhz(), self.gpu(index).mem_mhz()
@@ -112,6 +123,7 @@ class ZeusdBackend:
 
     def __init__(self, path: Optional[str] = None, token: Optional[str] = None):
         self._connection: Optional[_UnixConnection] = None
+        self.found_limits_w: dict[int, float] = {}
         self.path = path or os.environ.get(ZEUSD_VARIABLE) or ZEUSD_SOCKET
         self.token = token or os.environ.get(TOKEN_VARIABLE)
         #: of a process that is to reach the same daemon
@@ -182,6 +194,19 @@ class ZeusdBackend:
     def set_mem(self, index: int, mhz: Mhz) -> None:
         self._set("mem", index, mhz)
 
+    def power_limit_w(self, index: int) -> Optional[float]:
+        if self.reader:
+            return self.reader.power_limit_w(index)
+        limits_mw = self._request("GET", "/gpu/get_power_limit", gpu_ids=index)
+        try:
+            found = limits_mw[str(index)]
+            return 1e-3 * float(found["power_limit_mw"] if isinstance(found, dict) else found)
+        except (KeyError, TypeError, ValueError):
+            raise IoError(f"zeusd: /gpu/get_power_limit: {limits_mw}; expected mW by GPU") from None
+
+    def set_power_limit(self, index: int, watts: float) -> None:
+        self._request("POST", "/gpu/set_power_limit", gpu_ids=index, block="true", power_limit_mw=round(1e3 * watts))
+
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
         return self.reader.read(index) if self.reader else (None, None)
 
@@ -190,12 +215,13 @@ class ZeusdBackend:
 
 
 class DryBackend:
-    """Sets nothing and keeps what it was asked: (index, 'core' or 'mem', MHz or None)."""
+    """Sets nothing and keeps what it was asked: (index, 'core' or 'mem', MHz or None), (index, 'power', W)."""
 
     name = "dry"
 
     def __init__(self) -> None:
-        self.requests: list[tuple[int, str, Mhz]] = []
+        self.found_limits_w: dict[int, float] = {}
+        self.requests: list[tuple[int, str, Union[Mhz, float]]] = []
 
     def gpu_name(self, index: int) -> Optional[str]:
         return None
@@ -208,6 +234,12 @@ class DryBackend:
 
     def set_mem(self, index: int, mhz: Mhz) -> None:
         self.requests.append((index, "mem", mhz))
+
+    def power_limit_w(self, index: int) -> Optional[float]:
+        return None
+
+    def set_power_limit(self, index: int, watts: float) -> None:
+        self.requests.append((index, "power", watts))
 
     def read(self, index: int) -> tuple[Optional[int], Optional[int]]:
         return None, None
@@ -230,18 +262,26 @@ def open_backend(name: str) -> Backend:
 
 
 def release(backend: Backend, indices: Sequence[int]) -> list[RubatoError]:
-    """Gives the clocks of GPUs back; what failed. A GPU without memory lock, or rights, kept nothing.
+    """Gives the clocks of GPUs back, and power limits to what they were; what failed. A GPU without memory lock, or rights, kept nothing.
 
     One GPU that fails does not keep the others; zeusd that does not answer is not asked again.
     """
     failed: list[RubatoError] = []
     for index in indices:
-        for give_back in (backend.set_core, backend.set_mem):
+        for give_back in _ways_back(backend, index):
             try:
-                give_back(index, None)
+                give_back()
             except Unreachable as error:
                 return [*failed, error]
             except RubatoError as error:
                 if "Not Supported" not in str(error) and "Insufficient Permissions" not in str(error):
                     failed.append(error)
     return failed
+
+
+def _ways_back(backend: Backend, index: int) -> list[Callable[[], None]]:
+    ways: list[Callable[[], None]] = [lambda: backend.set_core(index, None), lambda: backend.set_mem(index, None)]
+    found_w = backend.found_limits_w.get(index)
+    if found_w is not None:
+        ways.append(lambda: backend.set_power_limit(index, found_w))
+    return ways

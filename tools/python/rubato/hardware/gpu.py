@@ -91,6 +91,10 @@ class Gpu:
     def power_cap_w(self) -> Optional[float]:
         return self._scaled("nvmlDeviceGetEnforcedPowerLimit", 1e-3)  # from mW
 
+    def power_limit_w(self) -> Optional[float]:
+        """As it was set, by whomever; the one in force may be lower."""
+        return self._scaled("nvmlDeviceGetPowerManagementLimit", 1e-3)  # from mW
+
     def core_mhz(self) -> Optional[int]:
         return self._read("nvmlDeviceGetClockInfo", self.nvml.NVML_CLOCK_SM)
 

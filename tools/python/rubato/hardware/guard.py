@@ -1,4 +1,4 @@
-"""Small processes that give clocks back when the one they watch is gone, however that ended: `kill -9` too.
+"""Small processes that give clocks and power limits back when the one they watch is gone, however that ended: `kill -9` too.
 
 They are started as a script, so that nothing of the trainer is imported again. They hold no clock and touch none while the
 trainer lives. They wait on a pidfd of the trainer, not on the end of a pipe, which forked data loaders would keep open. There are
@@ -128,7 +128,8 @@ class _Process:
 
     def __init__(self, backend: Any, indices: Sequence[int], locks: Sequence[int]):
         arguments = [backend.name, ",".join(map(str, indices)), str(os.getpid()), ",".join(map(str, locks)),
-                     str(int(getattr(backend, "applications", False)))]
+                     str(int(getattr(backend, "applications", False))),
+                     ",".join(f"{gpu}:{watts!r}" for gpu, watts in getattr(backend, "found_limits_w", {}).items())]
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-s", "-B", __file__, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
@@ -230,6 +231,7 @@ def main(arguments: Sequence[str]) -> int:
         descriptor = None
     try:
         backend = NvmlBackend(applications) if backend_name == "nvml" else open_backend(backend_name)
+        backend.found_limits_w = {int(gpu): float(watts) for gpu, watts in (word.split(":") for word in arguments[5].split(",") if word)}
         for index in indices:
             backend.gpu_name(index)  # opens it: the driver may not find a GPU any more that is lost by then
     except RubatoError as error:
@@ -245,7 +247,8 @@ def main(arguments: Sequence[str]) -> int:
     again = release(backend, indices)  # zeusd that is gone by now has taken the requests on their way with it
     failed += [error for error in again if not isinstance(error, Unreachable)]
     if failed:
-        print(f"rubato: clocks may still be locked: {'; '.join(sorted(set(map(str, failed))))}\n  hint: nvidia-smi -rgc; nvidia-smi -rmc", file=sys.stderr)
+        print(f"rubato: clocks may still be locked: {'; '.join(sorted(set(map(str, failed))))}\n  hint: nvidia-smi -rgc; nvidia-smi -rmc"
+              + "".join(f"; nvidia-smi -i {gpu} -pl {watts:g}" for gpu, watts in backend.found_limits_w.items()), file=sys.stderr)
     else:
         for lock in locks:
             clear(lock)

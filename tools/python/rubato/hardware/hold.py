@@ -1,4 +1,4 @@
-"""GPUs whose clocks this process may set: the lock of each, and guards that give the clocks back if the process is killed.
+"""GPUs whose clocks and power limits this process may set: the lock of each, and guards that give them back if it is killed.
 
 Everything that sets clocks goes through here: plans (rubato.applier), latencies (rubato.hardware.latency), sweeps (rubato.capture).
 """
@@ -17,39 +17,57 @@ _log = logging.getLogger("rubato")
 
 
 class Hold:
-    """Takes the GPUs until close(). Clocks that a holder left who was killed together with its guards are given back first.
+    """Takes the GPUs until close(). What a holder left who was killed together with its guards is given back first.
+
+    `limits`: power limits will be set too; those found now are what is given back.
 
     `lost` is called, from a thread, where the guards are gone and cannot be replaced; without it the clocks are given back then, and
     check() raises. Raises IoError where another process sets the clocks of one of the GPUs, or the guards do not start.
     """
 
-    def __init__(self, backend: Backend, gpus: Sequence[int], guard: bool = True, lost: Optional[Callable[[IoError], Any]] = None):
+    def __init__(self, backend: Backend, gpus: Sequence[int], guard: bool = True, lost: Optional[Callable[[IoError], Any]] = None,
+                 limits: bool = False):
         self._backend, self._gpus = backend, list(gpus)
         self._locks: list[GpuLock] = []
         self._guard: Optional[Guard] = None
         self._lost: Optional[IoError] = None
         try:
             for gpu in self._gpus:
-                self._take(gpu)
+                self._take(gpu, limits)
             if guard and self._locks:
                 self._guard = Guard(backend, self._gpus, [lock.descriptor for lock in self._locks], lost or self._stop)
         except BaseException:
             self.close()
             raise
 
-    def _take(self, gpu: int) -> None:
+    def _take(self, gpu: int, limits: bool) -> None:
         name = self._backend.lock_name(gpu)
         if name is None:
             return
         lock = GpuLock(name, f"{self._backend.gpu_name(gpu) or 'GPU'} (GPU {gpu})")
-        if lock.left:
-            _log.warning("rubato: GPU %d: %s, was killed and may have left clocks set; they are given back", gpu, lock.left)
-            failed = release(self._backend, [gpu])
-            if failed:
-                lock.close()  # what stands in it stays for the next
-                raise failed[0]
+        try:
+            if lock.left:
+                self._give_back_left(gpu, lock)
+            if limits:
+                found_w = self._backend.power_limit_w(gpu)
+                if found_w is None:
+                    raise IoError(f"{self._backend.gpu_name(gpu) or 'GPU'} (GPU {gpu}): its power limit cannot be read, and so not be given back",
+                                  "plan without power limits")
+                self._backend.found_limits_w[gpu] = found_w
+        except BaseException:
+            lock.close()  # what stands in it stays for the next
+            raise
         self._locks.append(lock)
-        lock.claim()
+        lock.claim(self._backend.found_limits_w.get(gpu))
+
+    def _give_back_left(self, gpu: int, lock: GpuLock) -> None:
+        _log.warning("rubato: GPU %d: %s, was killed and may have left clocks set; they are given back", gpu, lock.left)
+        if lock.left_limit_w is not None:
+            self._backend.found_limits_w[gpu] = lock.left_limit_w
+        failed = release(self._backend, [gpu])
+        self._backend.found_limits_w.pop(gpu, None)
+        if failed:
+            raise failed[0]
 
     @property
     def guards(self) -> list[int]:

@@ -51,9 +51,13 @@ class GpuLock:
         self.path = lock_path(uuid)
         self.descriptor = _open(self.path)
         self.left = ""  #: who died with clocks set, "" if nobody
+        self.left_limit_w: Optional[float] = None  #: power limit that the GPU had before; None: it was not set
         try:
             self._lock(gpu)
-            self.left = _told(_read(self.descriptor))
+            record = _read(self.descriptor)
+            self.left = _told(record)
+            with contextlib.suppress(TypeError, ValueError):
+                self.left_limit_w = float(record.get("power_limit_w"))  # type: ignore[arg-type]
         except BaseException:
             os.close(self.descriptor)
             raise
@@ -77,9 +81,11 @@ class GpuLock:
                               "end it, or wait: of two at a time each would undo the other's clocks")
             time.sleep(LOOK_S)
 
-    def claim(self) -> None:
-        """Says that this process sets clocks from now on. Raises IoError."""
-        record = {"pid": os.getpid(), "command": _command(), "since": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")}
+    def claim(self, limit_w: Optional[float] = None) -> None:
+        """Says that this process sets clocks from now on, and the power limit that is given back after. Raises IoError."""
+        record: dict[str, Any] = {"pid": os.getpid(), "command": _command(), "since": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")}
+        if limit_w is not None:
+            record["power_limit_w"] = limit_w
         try:
             clear(self.descriptor)
             os.pwrite(self.descriptor, json.dumps(record).encode(), 0)

@@ -149,6 +149,9 @@ class Nvml:
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: c_void_p) -> int:
         return self._number("nvmlDeviceGetEnforcedPowerLimit", handle)
 
+    def nvmlDeviceGetPowerManagementLimit(self, handle: c_void_p) -> int:
+        return self._number("nvmlDeviceGetPowerManagementLimit", handle)
+
     def nvmlDeviceGetClockInfo(self, handle: c_void_p, kind: int) -> int:
         return self._number("nvmlDeviceGetClockInfo", handle, c_uint(kind))
 
@@ -172,7 +175,10 @@ class Nvml:
     def nvmlDeviceGetSupportedGraphicsClocks(self, handle: c_void_p, mem_mhz: int) -> list[int]:
         return self._clocks("nvmlDeviceGetSupportedGraphicsClocks", handle, c_uint(mem_mhz))
 
-    # Clocks.
+    # Clocks and power limits.
+
+    def nvmlDeviceSetPowerManagementLimit(self, handle: c_void_p, limit_mw: int) -> None:
+        self._call("nvmlDeviceSetPowerManagementLimit", handle, c_uint(limit_mw))
 
     def nvmlDeviceSetGpuLockedClocks(self, handle: c_void_p, low_mhz: int, high_mhz: int) -> None:
         self._call("nvmlDeviceSetGpuLockedClocks", handle, c_uint(low_mhz), c_uint(high_mhz))
