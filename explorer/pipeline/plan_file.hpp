@@ -1,5 +1,5 @@
 #pragma once
-// Pipeline plans as a file of our own, for programs that set clocks, and whether they can be set.
+// Pipeline plans as files that set clocks, and whether they can be set.
 
 #include <span>
 #include <string>
@@ -8,6 +8,7 @@
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/plan/applicable.hpp"
+#include "explorer/plan/plan_file.hpp"
 
 namespace rubato {
 
@@ -22,15 +23,21 @@ namespace rubato {
                                      const std::vector<KernelClocks>& kernel_clocks,
                                      const SwitchModel& switching);
 
-/// JSON: `schema`, `kind`, and for each plan that was found its deadline, time, energy, whether it
-/// can be applied, else why not, and stages.
-/// A stage lists its passes in running order: pass, microbatch, chunk, option, core_mhz and
-/// mem_mhz, and power_limit_w where that is a choice. A clock is null if it is not a choice, or if
-/// the kernels of the pass have different ones. With clocks per kernel each stage also has
-/// `kernels`: for each option in use the clock of every kernel of the pass.
-/// @param kernel_clocks  as LoadedPipeline has them; empty for measured profiles
-[[nodiscard]] std::string pipeline_plan_json(const PipelineWork& work,
-                                             std::span<const PipelineResult> plans,
-                                             const std::vector<KernelClocks>& kernel_clocks);
+/// What plans of a pipeline are written with.
+struct PipelineFileInput {
+  const PipelineWork& work;
+  const PipelineRun& baseline;
+  const std::vector<KernelClocks>& kernel_clocks;  ///< of ModelProfile; empty: a measured profile
+  const GpuSpec* spec = nullptr;                   ///< null: a measured profile that names no GPU
+  SwitchModel switching;                           ///< see switching_in_earnest()
+  std::string granularity;                         ///< a clock per "microbatch" or per "launch"
+  PlanFileRun run;  ///< what is known of it beside the work: created by the caller
+};
+
+/// Plans of all stages, a segment for each pass. A pass whose kernels have different clocks has
+/// none: its kernels are listed.
+/// @param plans  the answer, then those with more slack; all found
+[[nodiscard]] PlanFile pipeline_plan_file(PipelineFileInput input,
+                                          std::span<const PipelineResult* const> plans);
 
 }  // namespace rubato

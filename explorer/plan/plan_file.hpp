@@ -104,7 +104,7 @@ struct PlanFileKernel {
 };
 
 struct PlanFileRun {
-  std::string kind;  ///< trace, capture or pipeline
+  std::string kind = {};  ///< trace, capture or pipeline
   std::optional<std::int64_t> run_id = {};
   std::string work, command;
   std::int64_t gpus = 1;  ///< whose energies these are

@@ -31,6 +31,7 @@ PROMISE = 0.005  # of time and energy; most are within 0.2 %
 AS_PLANNED = 0.97  # least share of a captured step at the planned clock: a plan may have 5 % in short stretches, few do
 SLACKS = (0, 1, 2, 5) if ALL else (0, 5)
 CAPTURE = Path(SOURCES, "docs", "examples", "run.pt.trace.json.gz")
+PROFILE = Path(SOURCES, "docs", "examples", "gpt3-175b-a100.csv")
 RANKS = Path(SOURCES, "docs", "examples", "pipeline", "rank*.pt.trace.json.gz")
 failed = []
 
@@ -211,6 +212,124 @@ class Run:
             check(f"{what}, rank {device.rank}: runs at the planned clocks", share >= AS_PLANNED, f"{100 * share:.2f} % of the time")
 
 
+class Stage:
+    """A stage of a simulated pipeline: its GPU, its applier, and where it is in its passes."""
+
+    def __init__(self, file, number, cells, clock):
+        self.number, self.cells, self.gpu, self.clock = number, cells, ModelGpu(file.core_latency_s), clock
+        self.row = [(segment["pass"], segment["microbatch"]) for segment in file.document["plans"][0]["gpus"][number]["segments"]]
+        self.applier = Applier(file, backend=self.gpu, rank=0, stage=number, gpus=[0], guard=False, strict=True)
+        self.begin()
+
+    def begin(self):
+        self.done, self.left, self.energy_j = 0, None, 0.0
+
+    def is_ready(self, over):
+        """Whether what the next pass waits for is over; each stage runs its passes in order."""
+        if self.left is not None or self.done == len(self.row):
+            return False
+        name, microbatch = self.row[self.done]
+        return all(needed not in over or over[needed] for needed in (
+            [(self.number - 1, "forward", microbatch)] if name == "forward" else
+            [(self.number + 1, "backward", microbatch), (self.number, "forward", microbatch)]))
+
+    def cost(self):
+        """Time and energy of the pass that runs at the clock in force: of the nearest core clock at that of the memory."""
+        options = self.cells[self.number, self.row[self.done][0]]
+        core, mem = self.gpu.in_force
+        if core is None:
+            return options[0][2:]  # the default clocks
+        mem = options[0][1] if mem is None else mem
+        return min((one for one in options if abs(one[1] - mem) < 1), key=lambda one: abs(one[0] - core))[2:]
+
+    def next_event_s(self):
+        times = [at for at, _, _ in self.gpu.coming] + [one[0] for one in self.applier._due]
+        return min([*times, *([] if self.left is None else [self.clock.now_s + self.left * self.cost()[0]])], default=float("inf"))
+
+    def run_until(self, until_s, blocked_w):
+        span_s = until_s - self.clock.now_s
+        if self.left is None:
+            self.energy_j += blocked_w * span_s
+        else:
+            time_s, energy_j = self.cost()
+            self.left -= span_s / time_s
+            self.energy_j += energy_j * span_s / time_s
+
+    def act(self, over):
+        self.gpu.now_s = self.clock.now_s
+        self.gpu.act()
+        while self.applier._due and self.applier._due[0][0] <= self.clock.now_s:
+            self.applier._ask(self.applier._due.pop(0)[1])
+        if self.left is not None and self.left < 1e-9:
+            over[(self.number, *self.row[self.done])] = True
+            self.left = None
+            self.done += 1
+            if self.done == len(self.row):
+                self.applier._border("", self.clock.now_s)
+
+
+class Now:
+    now_s = 0.0
+
+
+def play_stages(file, cells, blocked_w):
+    """Time and energy of the last of many iterations, which begin together. Passes wait for those of the stages beside them."""
+    clock = Now()
+    with mock.patch("rubato.applier.time.perf_counter", lambda: clock.now_s), mock.patch("rubato.held_clocks.time.perf_counter", lambda: clock.now_s), \
+            mock.patch("rubato.applier.threading.Thread"):
+        stages = [Stage(file, number, cells, clock) for number in range(len(file.chosen.gpus))]
+        for _ in range(STEPS):
+            begin_s = clock.now_s
+            over = {(stage.number, *one): False for stage in stages for one in stage.row}
+            for stage in stages:
+                stage.begin()
+            while any(stage.done < len(stage.row) for stage in stages):
+                for stage in stages:
+                    if stage.is_ready(over):
+                        stage.gpu.now_s = clock.now_s
+                        stage.applier._border(stage.row[stage.done][0], clock.now_s)
+                        stage.left = 1.0
+                until_s = max(min(stage.next_event_s() for stage in stages), clock.now_s)
+                for stage in stages:
+                    stage.run_until(until_s, blocked_w)
+                clock.now_s = until_s
+                for stage in stages:
+                    stage.act(over)
+        errors = [error for stage in stages for error in stage.applier.report().errors]
+        for stage in stages:
+            stage.applier._thread = None
+            stage.applier.close()
+    check(f"{file.path}: nothing goes wrong", not errors, errors)
+    return clock.now_s - begin_s, sum(stage.energy_j for stage in stages)
+
+
+def check_stages(folder, name, *plan):
+    """Each slack's plan of a pipeline, played by all of its stages."""
+    played = 0
+    for slack in SLACKS:
+        what = f"{name}, slack {slack} %"
+        db, path = folder / "stages.db", folder / "stages.json"
+        for old in (db, path):
+            old.unlink(missing_ok=True)
+        rubato("pipeline", "plan", *plan, "--slack", slack, "--db", db, "--plan-file", path, statuses=(0, 1))
+        if not path.exists():  # the default clocks are the answer
+            continue
+        file = load_plan(path)
+        check(f"{what}: what is named can be set", file.chosen.applicable and file.chosen.promise.time_change_pct <= slack + 1e-6, file.chosen.because)
+        rows = sqlite3.connect(db)
+        cells = {}
+        for stage, kind, *option in rows.execute("SELECT stage, kind, core_mhz, ifnull(mem_mhz, 0), time_s, energy_j FROM pipeline_options "
+                                                 "ORDER BY type_id, option_id"):
+            cells.setdefault((stage, kind), []).append(tuple(option))
+        blocked_w, = rows.execute("SELECT blocked_power_w FROM pipeline_runs").fetchone()
+        time_s, energy_j = play_stages(file, cells, blocked_w)
+        for quantity, found, promised in (("time", time_s, file.chosen.promise.time_s), ("energy", energy_j, file.chosen.promise.energy_j)):
+            check(f"{what}: {quantity} is what was promised", abs(found / promised - 1) <= PROMISE, f"{found:.6g} instead of {promised:.6g}")
+        played += 1
+    print(f"{name}: {played} plans of stages applied")
+    return played
+
+
 def gpus():
     if not ALL:
         return ["rtx-3080-ti", "a100-sxm4-80gb", "a40", "rtx-8000"]
@@ -222,5 +341,8 @@ with tempfile.TemporaryDirectory() as made:
         Run(Path(made), f"gpt3-xl on {gpu}", "gpt3-xl", "--gpu", gpu).check()
     Run(Path(made), "a capture", CAPTURE, "--captured-clock", "1593/1410").check()
     Run(Path(made), "four ranks", "--ranks", RANKS, "--captured-clock", "1593/1410", "--granularity", "iteration,gpu,pass,segment").check()
+    stages = [check_stages(Path(made), f"gpt3-xl in four stages on {gpu}", "--model", "gpt3-xl", "--stages", 4, "--gpu", gpu) for gpu in gpus()]
+    stages.append(check_stages(Path(made), "a measured profile", "--profile", PROFILE, "--blocked-power", 83.64, "--gpu", "a100-sxm4-80gb"))
+    check("most have a plan to play", sum(stages) >= len(stages), stages)
 print(f"{len(failed)} failed")
 sys.exit(1 if failed else 0)

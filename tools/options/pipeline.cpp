@@ -230,6 +230,11 @@ std::string describe(const PipelineInput& input, const PipelineWork& work) {
                      shape.microbatches, profile_name(input));
 }
 
+std::optional<GpuSpec> spec_of(const PipelineInput& input, const LoadedPipeline& loaded) {
+  if (loaded.modelled) return loaded.modelled->spec;
+  return input.gpu.empty() ? std::nullopt : std::optional(load_gpu(input.gpu));
+}
+
 SwitchModel switch_model(const PipelineInput& input) {
   const bool names_gpu = !input.model.empty() || !input.gpu.empty();
   if (!names_gpu && input.switching.source == "spec") {

@@ -60,6 +60,10 @@ struct LoadedPipeline {
 /// File, or model and GPU.
 [[nodiscard]] std::string profile_name(const PipelineInput& input);
 
+/// The GPU of the stages; nothing where a profile names none.
+[[nodiscard]] std::optional<GpuSpec> spec_of(const PipelineInput& input,
+                                             const LoadedPipeline& loaded);
+
 /// What changes of clock take: as asked for, else as the spec knows it, with stretches that are
 /// long enough to be applied. A profile without --gpu names none: they are free unless options say
 /// more.

@@ -1,8 +1,13 @@
 #include "tools/terminal/plan_file.hpp"
 
+#include <filesystem>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "common/text.hpp"
+#include "explorer/results/plan_file.hpp"
+#include "explorer/results/store.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 
@@ -20,6 +25,26 @@ void write_plan_file(const std::string& path, const PlanFile& file) {
   } else {
     tell("it cannot be set on GPUs: {}\n", plan.verdict.because);
   }
+}
+
+PlanFileDatabase::PlanFileDatabase(std::string db, std::string plan_file)
+    : path_(std::move(db)), plan_file_(std::move(plan_file)) {
+  check_extension("--plan-file", plan_file_.empty() ? "-" : plan_file_, {".json"});
+  if (!path_.empty() || plan_file_.empty()) return;
+  constexpr unsigned for_us = 0600;
+  temporary_.emplace(std::filesystem::temp_directory_path() / "plan", ".db", for_us);
+  path_ = temporary_->path().string();
+}
+
+void PlanFileDatabase::write_plan(const std::string& run, std::optional<GpuSpec> spec) const {
+  if (plan_file_.empty()) return;
+  PlanFile file =
+      plan_file(ResultStore::open_read_only(path_), {.run = run, .spec = std::move(spec)});
+  if (!is_kept()) {  // numbers in a database that nobody has
+    file.run.run_id.reset();
+    for (PlanFilePlan& plan : file.plans) plan.plan_id.reset();
+  }
+  write_plan_file(plan_file_, file);
 }
 
 }  // namespace rubato

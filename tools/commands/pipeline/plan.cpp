@@ -13,7 +13,10 @@
 #include "common/process/interruption.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
+#include "explorer/plan/defaults.hpp"
 #include "explorer/results/answers.hpp"
+#include "explorer/results/plan_choice.hpp"
+#include "explorer/results/provenance.hpp"
 #include "sim/timeline/pipeline.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/plan_tables.hpp"
@@ -25,6 +28,7 @@
 #include "tools/options/questions.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/plan_file.hpp"
 #include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
@@ -200,7 +204,7 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
          multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
          (o.zeus.empty() && o.plan_file.empty()
               ? "To set the clocks: the same with --zeus FOLDER, for Zeus, or --plan-file "
-                "plans.json, the clock of every pass.\n"
+                "plan.json, for 'rubato apply'.\n"
               : "");
 }
 
@@ -231,10 +235,55 @@ void write_timeline(const PlanOptions& o, const PipelineWork& work,
   tell_written(file.commit());
 }
 
+// The answer, then the plans with more time; where none can be set, the first that was found.
+std::vector<const PipelineResult*> plans_of_file(const PipelinePlanner& planner,
+                                                 const std::vector<PipelineResult>& plans) {
+  const Answers<PipelineResult> answers = answers_of(planner, plans);
+  const PlanAnswer* named = answers.headline();
+  const auto first = std::ranges::find_if(plans, &PipelineResult::found);
+  if (first == plans.end()) throw NoPlanError("no plan is in time", {});
+  const bool some_can = std::ranges::any_of(
+      plans, [](const PipelineResult& plan) { return plan.found() && plan.verdict.applicable; });
+  if (some_can && named != nullptr && !named->plan) {
+    throw NoPlanError("no plan saves anything: keep the default clocks",
+                      {.in = {}, .hint = "--slack with one number asks for a plan with more time"});
+  }
+  std::vector<const PipelineResult*> chosen{some_can && named != nullptr ? answers.plan(*named)
+                                                                         : &*first};
+  for (const PipelineResult& plan : plans) {
+    if (plan.found() && plan.verdict.applicable && !plan.prices &&
+        plan.deadline_s > chosen.front()->deadline_s)
+      chosen.push_back(&plan);
+  }
+  std::ranges::stable_sort(chosen.begin() + 1, chosen.end(), {}, &PipelineResult::deadline_s);
+  return chosen;
+}
+
+PlanFile file_of_plans(const PlanOptions& o, const PipelinePlanner& planner,
+                       const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
+                       const RunContext& context) {
+  const std::optional<GpuSpec> spec = spec_of(o.input, loaded);
+  PlanFileRun run{.work = profile_name(o.input),
+                  .command = context.command_line,
+                  .tensor_parallel = o.input.tensor_parallel,
+                  .data_parallel = o.input.data_parallel};
+  if (o.input.ops.empty()) run.schedule = name_of(planner.work().schedule.shape.kind);
+  PlanFile file = pipeline_plan_file(
+      {.work = planner.work(),
+       .baseline = planner.baseline(),
+       .kernel_clocks = loaded.kernel_clocks,
+       .spec = spec ? &*spec : nullptr,
+       .switching = switching_in_earnest(switch_model(o.input), spec.value_or(GpuSpec{})),
+       .granularity = o.input.clock_per == "kernel" ? "launch" : "microbatch",
+       .run = std::move(run)},
+      plans_of_file(planner, plans));
+  file.created_utc = now_utc();
+  return file;
+}
+
 void write_files(const PlanOptions& o, const PipelinePlanner& planner,
                  const std::vector<PipelineResult>& plans, const OutputTable& table,
-                 const LoadedPipeline& loaded) {
-  const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
+                 const LoadedPipeline& loaded, const RunContext& context) {
   const PipelineWork& work = planner.work();
   std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
   for (const PipelineResult& plan : plans) {
@@ -242,8 +291,6 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
     drawn.push_back({title_of(plan), &plan.run});
   }
   if (!o.gantt.empty()) write_output(o.gantt, gantt_svg(work, drawn));
-  if (!o.plan_file.empty())
-    write_output(o.plan_file, pipeline_plan_json(work, plans, kernel_clocks));
   if (!o.timeline.empty()) {
     write_timeline(o, work, plans);
   }
@@ -254,13 +301,16 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
                                         doubts_of(planner, plans, loaded)},
                                        table));
   }
-  if (o.zeus.empty()) return;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (!plans[i].found()) continue;
-    write_file(std::filesystem::path(o.zeus) / zeus_file_name(i),
-               zeus_schedule(work, plans[i].plan, plans[i].run));
+  if (!o.zeus.empty()) {
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (!plans[i].found()) continue;
+      write_file(std::filesystem::path(o.zeus) / zeus_file_name(i),
+                 zeus_schedule(work, plans[i].plan, plans[i].run));
+    }
+    tell_written(o.zeus);
   }
-  tell_written(o.zeus);
+  if (!o.plan_file.empty())
+    write_plan_file(o.plan_file, file_of_plans(o, planner, plans, loaded, context));
 }
 
 // A program reads one document: JSON holds every table asked for, JSON lines and CSV the last one.
@@ -339,7 +389,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   // What is stored first is not lost when a file cannot be written.
   // A stored pipeline cannot say that it is a part.
   if (!o.db.empty() && !is_part()) store_pipeline(o.db, planner, plans, o.input, context);
-  write_files(o, planner, plans, table, loaded);
+  write_files(o, planner, plans, table, loaded, context);
   return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done
                                                             : ExitStatus::no_plan;
 }
@@ -374,7 +424,8 @@ Action setup_pipeline_plan(CommandLine& app) {
       ->ends_in({".json"});
   app.add_option("--zeus", o->zeus, "Folder for schedules that Zeus loads, freqs_pipeline_*.py");
   app.add_option("--plan-file", o->plan_file,
-                 "Plans as JSON: the clock of every pass, with --clock-per kernel of every kernel");
+                 "Write the answer's plan as a file that sets clocks, JSON (docs/apply.md)")
+      ->ends_in({".json"});
   add_format_options(app, o->format);
   app.footer(
       "\nExamples:\n"

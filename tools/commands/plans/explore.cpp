@@ -32,6 +32,7 @@
 #include "tools/terminal/exploration_notes.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/plan_file.hpp"
 #include "tools/terminal/slack_ladder.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/import/file_patterns.hpp"
@@ -43,7 +44,7 @@ namespace {
 struct ExploreOptions {
   std::vector<std::string> ranks, comm_sms;
   DisturbanceOptions disturbance;
-  std::string trace = "gpt3-xl", gpu, cluster, clocks, db, timeline;
+  std::string trace = "gpt3-xl", gpu, cluster, clocks, db, plan_file, timeline;
   StepOptions step;
   CapturedClockOptions captured;
   QuestionOptions questions;
@@ -225,6 +226,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .clocks = o.clocks,
       .step = o.step.step,
       .db = o.db,
+      .plan_file = o.plan_file,
       .timeline = o.timeline,
       .captured = o.captured,
       .power_limit_w = o.power_limit_w,
@@ -298,15 +300,18 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   if (o.table.given())
     plan_on_table(o.table, has_trace ? std::optional(input.trace) : std::nullopt, input);
   std::optional<ResultStore> store;  // which cannot be written is better known before the work
-  if (!o.db.empty()) store = ResultStore::open(o.db);
+  const PlanFileDatabase db(o.db, o.plan_file);
+  if (!db.path().empty()) store = ResultStore::open(db.path());
   const SearchLimits limits{o.limits.time_s, o.limits.gap_pct.value_or(0.0) / percent};
   give_parts();
   const Exploration found = explore(input, limits, context);
   print_results(o, input, found, context);
   if (!o.timeline.empty()) write_timeline(o, input, found);
   if (store) {
-    tell("stored as run {} in {}\n",
-         store->add(input, found, {context.command_line, options_json(o, input)}), o.db);
+    const std::int64_t run =
+        store->add(input, found, {context.command_line, options_json(o, input)});
+    if (db.is_kept()) tell("stored as run {} in {}\n", run, o.db);
+    db.write_plan(fmt::format("run:{}", run));
   }
   const bool none = std::ranges::none_of(found.plans, [](const PlanResult& plan) {
     return plan.found() && plan.status != SolveStatus::infeasible;  // late with its changes
@@ -345,6 +350,8 @@ Action setup_explore(CommandLine& app) {
   add_switch_options(app, o->switching);
   add_limit_options(app, o->limits);
   app.add_option("--db", o->db, "Store the run in this SQLite database");
+  app.add_option("--plan-file", o->plan_file,
+                 "Write the answer's plan as a file that sets clocks, JSON (docs/apply.md)");
   app.add_option("--timeline", o->timeline,
                  "Chrome trace of one iteration under each plan, for ui.perfetto.dev")
       ->ends_in({".json"});

@@ -29,6 +29,7 @@
 #include "tools/terminal/answers_table.hpp"
 #include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/plan_file.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/graph/capture_graph.hpp"
 #include "traces/graph/step_clocks.hpp"
@@ -292,10 +293,13 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   GraphExplorationInput& input = run.input;
   const GraphRequest& request = run.request;
   ask(o, input);
-  if (!o.db.empty() && !input.disturbance.none())
-    throw UsageError("--db keeps plans of runs as captured, not with stragglers or jitter");
+  const PlanFileDatabase db(o.db, o.plan_file);
+  if (!db.path().empty() && !input.disturbance.none())
+    throw UsageError(
+        fmt::format("{} keeps plans of runs as captured, not with stragglers or jitter",
+                    o.db.empty() ? "--plan-file" : "--db"));
   // A database that cannot be written is better known before the work than after it.
-  if (!o.db.empty()) (void)ResultStore::open(o.db);
+  if (!db.path().empty()) (void)ResultStore::open(db.path());
 
   give_parts();
   const TimeLimit limit(o.time_limit_s, context);
@@ -303,9 +307,10 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   for (const std::string& note : found.run->ranks.notes) tell("note: {}\n", note);
   print_result(o, input, request, found);
   if (!o.timeline.empty()) write_timeline(o, found);
-  if (!o.db.empty()) {
-    const std::int64_t id = store_graph_run(o.db, request, found);
-    tell("stored as graph run {} in {}\n", id, o.db);
+  if (!db.path().empty()) {
+    const std::int64_t id = store_graph_run(db.path(), request, found);
+    if (db.is_kept()) tell("stored as graph run {} in {}\n", id, o.db);
+    db.write_plan(fmt::format("graph:{}", id), input.spec);
   }
   const bool none = std::ranges::none_of(
       found.plans, [](const GraphPlanOutcome& outcome) { return outcome.result.found(); });

@@ -18,7 +18,7 @@ namespace rubato {
 /// What of the command line counts for captured runs.
 struct CapturedRunOptions {
   std::vector<std::string> files;  ///< one, or one of each rank
-  std::string gpu, clocks, step, db, timeline;
+  std::string gpu, clocks, step, db, plan_file, timeline;
   CapturedClockOptions captured;
   std::optional<double> power_limit_w, time_limit_s;
   std::optional<SwitchOptions> switching;  ///< nothing: as the spec knows, if it does

@@ -6,12 +6,15 @@ latency before their change; the begin of the next pass is expected where it was
 
 from __future__ import annotations
 
+import statistics
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence
 
 from rubato.plan_file import Clock, GpuPlan
 
 ANOTHER_RUN_FRAC = 0.5  #: passes that take less of what the plan expects are those of another run
+GAPS = 5  #: between steps, of which the median counts
 LEARNING_RATE = 0.25  #: of the moving average of durations
 ALIKE = (ANOTHER_RUN_FRAC, 4.0)  #: within these times the plan's, a first duration says nothing against the plan's
 UNPLANNED = "unknown"  #: pass of launches that no range names
@@ -68,10 +71,14 @@ class Timing:
     position: int = -1
     begun_s: float = 0.0
     planned_s: Optional[float] = None  #: of the pass that runs
+    gaps_s: deque[float] = field(default_factory=lambda: deque(maxlen=GAPS))  #: between the last steps: a stage waits for others there
+    ended_s: Optional[float] = None  #: the step before
 
     def mark(self, name: str, at_s: float, planned_s: Optional[float] = None) -> None:
         """A pass begins: the one before it has lasted until now. `planned_s`: how long the new one takes in the plan."""
         self._close(at_s)
+        if self.position < 0 and self.ended_s is not None:
+            self.gaps_s.append(max(at_s - self.ended_s, 0.0))
         self.planned_s = planned_s
         self.position += 1
         self.begun_s = at_s
@@ -85,7 +92,7 @@ class Timing:
         self._close(at_s)
         if 0 <= self.position < len(self.names) - 1:  # shorter than before
             del self.names[self.position + 1:], self.durations_s[self.position + 1:]
-        self.position = -1
+        self.position, self.ended_s = -1, at_s
 
     def _close(self, at_s: float) -> None:
         if self.position < 0:
@@ -101,6 +108,14 @@ class Timing:
     def duration_s(self) -> Optional[float]:
         """Expected duration of the pass that runs, s; None in the first step."""
         return self.durations_s[self.position] if 0 <= self.position < len(self.durations_s) else None
+
+
+    def gap_s(self) -> float:
+        """Expected time from a step to the next one, s: the median, since now and then there is more in between."""
+        return statistics.median(self.gaps_s) if self.gaps_s else 0.0
+
+    def gap_after_s(self, position: int) -> float:
+        return self.gap_s() if position == len(self.names) - 1 else 0.0
 
 
 class Score:
@@ -125,19 +140,20 @@ class Score:
     def requests(self, timing: Timing, at_s: float, latency_s: float) -> list[tuple[float, Clock, bool]]:
         """When to ask for which clock, a latency ahead of its effect, and whether that is for a later pass than the one that begins now.
 
-        Of this pass and of those after it whose requests come before it ends, in order. In the first step only the clock of its begin.
+        Of this pass and of those after it whose requests come before the next one begins, in order. In the first step only the clock of its begin.
         """
         found: list[tuple[float, Clock, bool]] = []
-        begin_s, position, last_s = at_s, timing.position, at_s + (timing.duration_s() or 0.0)
+        begin_s, position = at_s, timing.position
+        last_s = at_s + (timing.duration_s() or 0.0) + timing.gap_after_s(position)
         for later in range(len(timing.names)):
             name = timing.names[position]
             planned = self.find(name, timing.names[:position].count(name))
             duration_s = timing.durations_s[position] if position < len(timing.durations_s) else None
             for change in planned.changes[:1 if duration_s is None else None] if planned else ():
                 found.append((begin_s + change.at_frac * (duration_s or 0.0) - latency_s, change.clock, later > 0))
-            if duration_s is None or begin_s + duration_s - latency_s > last_s:
+            if duration_s is None or begin_s + duration_s + timing.gap_after_s(position) - latency_s > last_s:
                 break
-            begin_s += duration_s
+            begin_s += duration_s + timing.gap_after_s(position)
             position = (position + 1) % len(timing.names)
         return [one for one in found if one[0] <= last_s]
 

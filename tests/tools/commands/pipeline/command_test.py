@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-from pipeline_runs import PointSolution, check, exit_status, expect, profile, rubato
+from pipeline_runs import PointSolution, check, exit_status, expect, plan_file, profile, rubato
 
 
 def check_plan(folder):
@@ -31,9 +31,16 @@ def check_plan(folder):
     check("Zeus lists the stages' passes in order", len(stages) == 3 and [kind for kind, _ in stages[0]] == order)
     check("Zeus lists measured clocks", all(mhz in range(850, 1401, 50) for row in stages for _, mhz in row))
 
-    file = json.loads((folder / "new/plan.json").read_text())
-    passes = [[(p["pass"], p["core_mhz"]) for p in stage["passes"]] for stage in file["plans"][0]["stages"]]
+    file = plan_file(folder / "new/plan.json")
+    passes = [[(p["pass"], file["clocks"][p["clock"]]["core_mhz"]) for p in gpu["segments"]] for gpu in file["plans"][0]["gpus"]]
     check("our plan file and Zeus's say the same", passes == stages)
+    check("the answer first, then more slack", [(plan["role"], round(plan["slack_pct"], 9)) for plan in file["plans"]] == [("answer", 0), ("slower", 10)])
+    check("its promise is what was printed", file["plans"][0]["promise"]["energy_j"] == tight["energy_j"] and
+          file["plans"][1]["promise"]["time_s"] == loose["time_s"])
+    for plan in file["plans"]:
+        check("a stage's passes and waits are a step", all(abs(sum(p["time_s"] for p in gpu["segments"]) / plan["promise"]["time_s"] - 1) < 1e-9 for gpu in plan["gpus"]))
+        check("and all stages' its energy", abs(sum(p["energy_j"] for gpu in plan["gpus"] for p in gpu["segments"]) / plan["promise"]["energy_j"] - 1) < 1e-9)
+    check("a profile names no GPU", file["gpu"] is None)
 
     svg = ElementTree.parse(folder / "new/g.svg").getroot()
     titles = [t.text for t in svg.iter("{http://www.w3.org/2000/svg}title")]
@@ -170,13 +177,16 @@ def check_model(folder):
     check("a stage that waits draws no more than one that works",
           all(row["power_w"] > 0.5 * min(r["power_w"] for r in tables["passes"]) for row in tables["passes"]))
     code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--switching", "none", "--plan-file", "k.json")
-    stage = json.loads((folder / "k.json").read_text())["plans"][0]["stages"][3]
-    check("the plan file has a clock for every kernel of every option in use",
-          {(p["pass"], p["option"]) for p in stage["passes"]} == {(k["pass"], k["option"]) for k in stage["kernels"]})
-    several = {(k["pass"], k["option"]): len({c["clock"] for c in k["clocks"]}) > 1 for k in stage["kernels"]}
-    check("kernels of a pass differ in clock in the plan file", any(several.values()))
-    check("a pass has a clock of its own only where its kernels share it",
-          all((p["core_mhz"] is None) == (p["mem_mhz"] is None) == several[p["pass"], p["option"]] for p in stage["passes"]))
+    file = plan_file(folder / "k.json")
+    plan = file["plans"][0]
+    check("clocks that differ within a pass cannot be set", plan["granularity"] == "launch" and not plan["applicable"] and "differ within a pass" in plan["because"])
+    listed = {}
+    for kernel in file["kernels"]:
+        listed.setdefault((kernel["gpu"], kernel["pass"], kernel["choice"]), set()).add(kernel["clock"])
+    passes = {(g, p["pass"], p["choice"]): p["clock"] for g, gpu in enumerate(plan["gpus"]) for p in gpu["segments"]}
+    check("the plan file has the clock of every kernel of every choice", set(passes) == set(listed))
+    check("a pass has a clock of its own where its kernels share it",
+          all((listed[key] == {clock}) if clock is not None else (len(listed[key]) > 1) for key, clock in passes.items()) and None in passes.values())
     expect(folder, [*common, "--clock-per", "kernel", "--zeus", "z"], 2, "Zeus sets one clock per pass")
     expect(folder, [*common, "--zeus", "z"], 2, "plan with one memory clock (--clocks 'mem=auto core=auto')")
     code, out, err = rubato(folder, *common, "--clocks", "mem=auto core=auto", "--zeus", "z")

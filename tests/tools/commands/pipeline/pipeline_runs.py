@@ -1,10 +1,13 @@
 """What tests of `rubato pipeline` share: runs, checks, a profile, and what reads Zeus's schedules."""
 import ast
+import json
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
+TOOLS = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOOLS), str(TOOLS / "python")]
 from checks import check, exit_status, run  # noqa: E402,F401
+from schema import plan_problems  # noqa: E402
 
 RUBATO = sys.argv[1]
 
@@ -12,6 +15,14 @@ RUBATO = sys.argv[1]
 def rubato(folder, *arguments):
     done = run(RUBATO, "pipeline", *arguments, timeout=None, cwd=folder)
     return done.returncode, done.stdout, done.stderr
+
+
+def plan_file(path):
+    """A plan file, which is as docs/plan.schema.json says."""
+    document = json.loads(Path(path).read_text())
+    found = plan_problems(document, TOOLS.parents[1])
+    check(f"{path}: {found[:5]}", not found)
+    return document
 
 
 def expect(folder, arguments, status, text):

@@ -153,6 +153,7 @@ void sim_fail(int gpu, const char* what, double value) {
   if (strcmp(what, "throttle") == 0) g->throttle = (int)value;
   if (strcmp(what, "no_mem_lock") == 0) g->no_mem_lock = (int)value;
   if (strcmp(what, "no_counter") == 0) g->has_counter = !(int)value;
+  if (strcmp(what, "limit_mw") == 0) g->limit_mw = (unsigned)value;
   if (strcmp(what, "lost_after_s") == 0) g->lost_at_s = value < 0 ? -1.0 : now_s() + value;
   unlock();
 }

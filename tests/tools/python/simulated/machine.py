@@ -91,6 +91,10 @@ class Machine:
     def fail(self, what, value, gpu=0):
         self.lib.sim_fail(gpu, what.encode(), float(value))
 
+    def limit(self, watts, gpu=0):
+        """Another program sets the power limit."""
+        self.fail("limit_mw", 1e3 * watts, gpu)
+
     def read(self, gpu=0):
         numbers, calls, energy = (ctypes.c_int * 5)(), (ctypes.c_ulonglong * 2)(), ctypes.c_double()
         self.lib.sim_read(gpu, numbers, calls, ctypes.byref(energy))
