@@ -181,6 +181,34 @@ class Recipes(OnMachine):
         self.assertEqual(played.seen, [])
 
 
+class MegatronStage(unittest.TestCase):
+    """Megatron-LM's pipeline rank is the stage; it is known only when pretrain() has set its groups up."""
+
+    def seen(self, state):
+        """What an applier is told in two steps of a forward pass each."""
+        from rubato import megatron
+
+        applier = mock.Mock(spec=["mark", "step", "set_stage"])
+        schedules = types.SimpleNamespace(__name__="schedules", forward_step=lambda: None, backward_step=lambda: None)
+        training = types.SimpleNamespace(__name__="training", train_step=lambda *_: schedules.forward_step())
+        with mock.patch.dict(sys.modules, {megatron.SCHEDULES: schedules, megatron.TRAINING: training, megatron.STATE: state}):
+            with megatron.marks(applier):
+                training.train_step()
+                training.train_step()
+        return applier.mock_calls
+
+    def test_it_is_told_before_the_first_step(self):
+        state = types.SimpleNamespace(get_pipeline_model_parallel_rank=lambda: 3)
+        self.assertEqual(self.seen(state), [mock.call.set_stage(3), mock.call.mark("forward"), mock.call.mark("forward")])
+
+    def test_without_groups_the_default_order_holds(self):
+        def no_groups():
+            assert False, "pipeline_model parallel group is not initialized"
+
+        for state in (types.SimpleNamespace(get_pipeline_model_parallel_rank=no_groups), types.SimpleNamespace(), None):
+            self.assertEqual(self.seen(state), [mock.call.mark("forward"), mock.call.mark("forward")])
+
+
 RANK = textwrap.dedent("""
     import json, os, sys, time
     import torch

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kill -9 of the trainer, of its guards, and of both, at random moments: clocks are given back, every time.
+"""kill -9 of the trainer, of its guards, and of both, at random moments: clocks and power limits are given back, every time.
 
 Usage: guard_test.py LIBRARY TRIES [nvml | zeusd]; so many tries of each of WAYS
 """
@@ -38,6 +38,7 @@ TRAINER = textwrap.dedent("""
         applier.step()
 """)
 AT_ONCE = 4  # GPUs of the machine, each with a trainer
+LIMIT_W, FOUND_W = 300, 450  # of the plan, and as somebody had set it before
 NEAR_S = 0.004  # between two kills that are meant to meet
 
 
@@ -114,18 +115,25 @@ def main():
     good = True
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         machine = Machine(library, folder, gpus=AT_ONCE)
+        for gpu in range(AT_ONCE):
+            machine.limit(FOUND_W, gpu)
         os.environ["ZEUSD_SOCK_PATH"] = os.path.join(folder, "zeusd.sock")
         if backend == "zeusd":
             stack.enter_context(ZeusdProcess(os.environ["ZEUSD_SOCK_PATH"]))
         plan = os.path.join(folder, "plan.json")
         with open(plan, "w", encoding="utf-8") as file:
-            json.dump(document([dict(segments=TWO_PASSES)]), file)
+            json.dump(document([dict(segments=TWO_PASSES)], limit_w=LIMIT_W), file)
         for name, way in WAYS.items():
             restored, slowest_s, replaced_s = kill(machine, plan, backend, way, tries)
             good &= restored == tries
-            print(f"kill -9 of {name}: clocks given back through {backend} in {restored} of {tries}, at most {1e3 * slowest_s:.0f} ms later"
+            print(f"kill -9 of {name}: clocks and power limits given back through {backend} in {restored} of {tries}, at most {1e3 * slowest_s:.0f} ms later"
                   + (f"; guards replaced within {1e3 * replaced_s:.0f} ms" if replaced_s else ""), flush=True)
     return 0 if good else 1
+
+
+def given_back(machine, gpu):
+    found = machine.read(gpu)
+    return found["core_asked"] == 0 and found["limit_w"] == FOUND_W
 
 
 def kill(machine, plan, backend, way, tries):
@@ -138,16 +146,16 @@ def kill(machine, plan, backend, way, tries):
             trainer.read_guards()
         for trainer in trainers:
             time.sleep(random.uniform(0.0, 0.03))
-            was_set = until(lambda: machine.read(trainer.gpu)["core_asked"] != 0, 2.0)
+            was_set = until(lambda: machine.read(trainer.gpu)["core_asked"] != 0 and machine.read(trainer.gpu)["limit_w"] == LIMIT_W, 2.0)
             way(trainer, lambda: time.sleep(random.uniform(0.0, NEAR_S)))
             killed_s = time.monotonic()
             trainer.end()
-            back = until(lambda: machine.read(trainer.gpu)["core_asked"] == 0)
+            back = until(lambda: given_back(machine, trainer.gpu))
             slowest_s = max(slowest_s, time.monotonic() - killed_s)
             replaced_s = max(replaced_s, trainer.replaced_s)
             restored += was_set and back
         time.sleep(0.3)  # the guards' second reset, and nothing after it
-        restored -= sum(machine.read(gpu)["core_asked"] != 0 for gpu in gpus)
+        restored -= sum(not given_back(machine, gpu) for gpu in gpus)
     return restored, slowest_s, replaced_s
 
 
