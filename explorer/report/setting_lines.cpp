@@ -1,10 +1,13 @@
 #include "explorer/report/setting_lines.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "common/ids.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
@@ -16,49 +19,153 @@ namespace {
 // Drivers take whole MHz.
 long whole_mhz(double mhz) { return std::lround(mhz); }
 
-void add(SettingCommands& commands, std::string_view set, std::string_view back) {
+// @param gpus  "-i 0,1 ", or empty: all
+void add(SettingCommands& commands, std::string_view gpus, std::string_view set,
+         std::string_view back) {
   const std::string_view joint = commands.set.empty() ? "" : " && ";
-  commands.set += fmt::format("{}sudo nvidia-smi {}", joint, set);
-  commands.back += fmt::format("{}sudo nvidia-smi {}", joint, back);
+  commands.set += fmt::format("{}sudo nvidia-smi {}{}", joint, gpus, set);
+  commands.back += fmt::format("{}sudo nvidia-smi {}{}", joint, gpus, back);
 }
 
 // Application clocks: both clocks at once, on GPUs since Kepler. What is to stay as the driver
 // chooses it is asked for at its highest.
-SettingCommands application_clocks(const GpuSpec& spec, const ClockPair& clock) {
+SettingCommands application_clocks(const GpuSpec& spec, const ClockPair& clock,
+                                   std::string_view gpus) {
   const MemState& memory = spec.mem_states[index(clock.mem)];
   SettingCommands commands;
-  add(commands,
+  add(commands, gpus,
       fmt::format("-ac {},{}", whole_mhz(memory.mem_mhz),
                   whole_mhz(clock.core_mhz.value_or(nearest_step_mhz(spec, memory.boost_mhz)))),
       "-rac");
   return commands;
 }
 
-}  // namespace
-
-SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock) {
+// @param gpus  the GPUs of the machine; empty: all of them
+SettingCommands commands_for(const GpuSpec& spec, const ClockPair& clock,
+                             std::span<const std::int64_t> indices) {
   if (clock == spec.default_clock) return {};
   if (vendor_of(spec.title) == GpuVendor::amd) {
     if (!clock.core_mhz) return {};
-    return {fmt::format("sudo rocm-smi --setperfdeterminism {}", whole_mhz(*clock.core_mhz)),
-            "sudo rocm-smi --resetperfdeterminism"};
+    const std::string gpus = indices.empty() ? "" : fmt::format("-d {} ", fmt::join(indices, " "));
+    return {
+        fmt::format("sudo rocm-smi {}--setperfdeterminism {}", gpus, whole_mhz(*clock.core_mhz)),
+        fmt::format("sudo rocm-smi {}--resetperfdeterminism", gpus)};
   }
+  const std::string gpus = indices.empty() ? "" : fmt::format("-i {} ", fmt::join(indices, ","));
   // The driver locks core clocks from Volta on, and memory clocks from Ampere on.
   constexpr double volta = 7.0, ampere = 8.0;
   const MemState& memory = spec.mem_states[index(clock.mem)];
   const bool memory_changes = clock.mem != spec.default_clock.mem && memory.name != "auto";
   const double needed = memory_changes ? ampere : volta;
   const std::optional<double> generation = compute_capability(spec);
-  if (generation && *generation < needed) return application_clocks(spec, clock);
+  if (generation && *generation < needed) return application_clocks(spec, clock, gpus);
   SettingCommands commands;
   if (clock.core_mhz)
-    add(commands, fmt::format("-lgc {0},{0}", whole_mhz(*clock.core_mhz)), "-rgc");
-  if (memory_changes) add(commands, fmt::format("-lmc {0},{0}", whole_mhz(memory.mem_mhz)), "-rmc");
+    add(commands, gpus, fmt::format("-lgc {0},{0}", whole_mhz(*clock.core_mhz)), "-rgc");
+  if (memory_changes)
+    add(commands, gpus, fmt::format("-lmc {0},{0}", whole_mhz(memory.mem_mhz)), "-rmc");
   if (generation || commands.set.empty()) return commands;
   // One of the two works.
-  const SettingCommands older = application_clocks(spec, clock);
+  const SettingCommands older = application_clocks(spec, clock, gpus);
   return {fmt::format("{} || {}", commands.set, older.set),
           fmt::format("{} || {}", commands.back, older.back)};
+}
+
+/// Targets of one setting.
+struct SharedClock {
+  const TargetClock* first;
+  std::vector<std::int64_t> numbers, gpus;
+};
+
+std::vector<SharedClock> by_clock(std::span<const TargetClock> targets) {
+  std::vector<SharedClock> shared;
+  for (const TargetClock& target : targets) {
+    auto same = std::ranges::find_if(shared, [&](const SharedClock& one) {
+      return one.first->clock == target.clock && one.first->power_limit_w == target.power_limit_w;
+    });
+    if (same == shared.end()) same = shared.insert(shared.end(), SharedClock{&target, {}, {}});
+    same->numbers.push_back(target.number);
+    same->gpus.insert(same->gpus.end(), target.gpus.begin(), target.gpus.end());
+  }
+  return shared;
+}
+
+// "0 to 2, 5": ascending numbers, three and more in a row as a range.
+std::string ranges_text(std::span<const std::int64_t> numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    if (last < i + 2) last = i;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (last > i) text += fmt::format(" to {}", numbers[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string clock_text(const GpuSpec& spec, const TargetClock& target) {
+  const ClockPair& clock = target.clock;
+  std::string text = clock == spec.default_clock ? "default clocks"
+                     : clock.core_mhz            ? fmt::format("{} MHz", whole_mhz(*clock.core_mhz))
+                                                 : "core as the driver chooses";
+  if (clock.mem != spec.default_clock.mem)
+    text += fmt::format(", memory {}", spec.mem_states[index(clock.mem)].name);
+  if (target.power_limit_w > 0.0)
+    text += fmt::format(", {} W", format_number(target.power_limit_w));
+  return text;
+}
+
+// Clocks and power limit of some GPUs.
+SettingCommands commands_for(const GpuSpec& spec, const SharedClock& shared) {
+  SettingCommands commands = commands_for(spec, shared.first->clock, shared.gpus);
+  const double limit_w = shared.first->power_limit_w;
+  if (limit_w <= 0.0 || vendor_of(spec.title) == GpuVendor::amd) return commands;
+  const std::string gpus =
+      shared.gpus.empty() ? "" : fmt::format("-i {} ", fmt::join(shared.gpus, ","));
+  add(commands, gpus, fmt::format("-pl {}", format_number(limit_w)),
+      fmt::format("-pl {}", format_number(spec.power_limit.limit_w)));
+  return commands;
+}
+
+}  // namespace
+
+SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock) {
+  return commands_for(spec, clock, {});
+}
+
+std::vector<std::int64_t> gpus_of_target(std::int64_t number, std::int64_t of_each,
+                                         std::int64_t all) {
+  if (all > most_gpus_of_node) return {};
+  std::vector<std::int64_t> gpus(static_cast<std::size_t>(of_each));
+  std::iota(gpus.begin(), gpus.end(), number * of_each);
+  return gpus;
+}
+
+std::string clocks_by_target_text(const GpuSpec& spec, std::span<const TargetClock> targets) {
+  std::string text;
+  for (const SharedClock& shared : by_clock(targets)) {
+    text += fmt::format("{}{} {}: {}", text.empty() ? "" : "; ", shared.first->kind,
+                        ranges_text(shared.numbers), clock_text(spec, *shared.first));
+  }
+  return text;
+}
+
+std::string clocks_by_target_lines(const GpuSpec& spec, std::span<const TargetClock> targets) {
+  std::string set, back, apart;
+  for (const SharedClock& shared : by_clock(targets)) {
+    const SettingCommands commands = commands_for(spec, shared);
+    if (commands.set.empty()) continue;
+    if (shared.gpus.empty()) {
+      apart += fmt::format("  on the GPUs of {} {}: {}; back: {}\n", shared.first->kind,
+                           ranges_text(shared.numbers), commands.set, commands.back);
+      continue;
+    }
+    set += fmt::format("{}{}", set.empty() ? "" : " && ", commands.set);
+    back += fmt::format("{}{}", back.empty() ? "" : " && ", commands.back);
+  }
+  if (!apart.empty()) return fmt::format("To set:\n{}", apart);
+  return set.empty() ? "" : fmt::format("To set: {}; back: {}\n", set, back);
 }
 
 std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock) {

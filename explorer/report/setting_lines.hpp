@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
@@ -20,6 +22,33 @@ struct SettingCommands {
   std::string set, back;
 };
 [[nodiscard]] SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock);
+
+/// A GPU or stage that is told one clock.
+struct TargetClock {
+  std::string_view kind = "GPU";   ///< what it is called: "GPU", "rank", "stage"
+  std::int64_t number = 0;         ///< of its kind
+  std::vector<std::int64_t> gpus;  ///< indices of nvidia-smi; empty: they lie on several nodes
+  ClockPair clock = {};
+  double power_limit_w = 0.0;  ///< 0: not a choice
+};
+
+/// Most GPUs that are taken to be in one node, and numbered as its ranks are.
+inline constexpr std::int64_t most_gpus_of_node = 16;
+
+/// GPUs of a run with this number of GPUs that a rank or stage has.
+/// @param of_each  GPUs of each rank or stage
+/// @return empty if there are more than one node has
+[[nodiscard]] std::vector<std::int64_t> gpus_of_target(std::int64_t number, std::int64_t of_each,
+                                                       std::int64_t all);
+
+/// "GPU 0 to 2: 1200 MHz; GPU 3: 1410 MHz". Those of one clock are named together.
+[[nodiscard]] std::string clocks_by_target_text(const GpuSpec& spec,
+                                                std::span<const TargetClock> targets);
+
+/// What sets each of them, "nvidia-smi -i 0,1,2 -lgc 1200,1200" and so on, and what gives all of
+/// them back. Where their GPUs are on several nodes, a line for each, to be typed there.
+[[nodiscard]] std::string clocks_by_target_lines(const GpuSpec& spec,
+                                                 std::span<const TargetClock> targets);
 
 /// The line that sets one clock pair with the tool of the GPU's maker. For the default clocks it
 /// says that nothing is to do.

@@ -27,6 +27,53 @@ TEST(SettingLines, MemoryTooWhereItIsNotTheDefault) {
             "nvidia-smi -rgc && sudo nvidia-smi -rmc\n");
 }
 
+TEST(SettingLines, ClocksByGpu) {
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const MemStateId usual = spec.default_clock.mem;
+  const auto target = [&](std::int64_t number, std::optional<double> core_mhz) {
+    return TargetClock{
+        .number = number, .gpus = gpus_of_target(number, 1, 5), .clock = {usual, core_mhz}};
+  };
+  const std::vector<TargetClock> targets{target(0, 1200), target(1, 1200), target(2, 1200),
+                                         target(3, 1410), target(4, std::nullopt)};
+  EXPECT_EQ(clocks_by_target_text(spec, targets),
+            "GPU 0 to 2: 1200 MHz; GPU 3: 1410 MHz; GPU 4: default clocks");
+  EXPECT_EQ(clocks_by_target_lines(spec, targets),
+            "To set: sudo nvidia-smi -i 0,1,2 -lgc 1200,1200 && sudo nvidia-smi -i 3 -lgc "
+            "1410,1410; back: sudo nvidia-smi -i 0,1,2 -rgc && sudo nvidia-smi -i 3 -rgc\n");
+  // Those of one clock stand together wherever they are.
+  EXPECT_EQ(clocks_by_target_text(
+                spec, std::vector{target(0, 900), target(1, 1005), target(2, 900), target(3, 900)}),
+            "GPU 0, 2, 3: 900 MHz; GPU 1: 1005 MHz");
+}
+
+TEST(SettingLines, ClocksAndLimitsByStage) {
+  const GpuSpec spec = load_gpu_spec("rtx-3080-ti");
+  const auto stage = [&](std::int64_t number, double core_mhz, double limit_w, std::int64_t all) {
+    return TargetClock{.kind = "stage",
+                       .number = number,
+                       .gpus = gpus_of_target(number, 2, all),
+                       .clock = {memory(spec, "5001"), core_mhz},
+                       .power_limit_w = limit_w};
+  };
+  const std::vector targets{stage(0, 1470, 300, 4), stage(1, 1470, 250, 4)};
+  EXPECT_EQ(clocks_by_target_text(spec, targets),
+            "stage 0: 1470 MHz, memory 5001, 300 W; stage 1: 1470 MHz, memory 5001, 250 W");
+  const std::string lines = clocks_by_target_lines(spec, targets);
+  EXPECT_NE(lines.find("sudo nvidia-smi -i 0,1 -pl 300 && "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("sudo nvidia-smi -i 2,3 -lmc 5001,5001 && sudo nvidia-smi -i 2,3 -pl 250;"),
+            std::string::npos)
+      << lines;
+  EXPECT_NE(lines.find("-i 2,3 -pl 350\n"), std::string::npos) << lines;  // the card's own
+  // GPUs of several nodes have numbers of their own on each.
+  const std::string nodes =
+      clocks_by_target_lines(spec, std::vector{stage(0, 1470, 0, 32), stage(1, 1260, 0, 32)});
+  EXPECT_EQ(nodes.find("-i "), std::string::npos) << nodes;
+  EXPECT_NE(nodes.find("  on the GPUs of stage 1: sudo nvidia-smi -lgc 1260,1260 && "),
+            std::string::npos)
+      << nodes;
+}
+
 TEST(SettingLines, WholeMegahertz) {
   const GpuSpec spec = load_gpu_spec("v100-sxm2");
   EXPECT_EQ(one_clock_line(spec, {spec.default_clock.mem, 277.5}),

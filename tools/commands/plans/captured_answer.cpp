@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 #include "common/numbers.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "explorer/results/answers.hpp"
+#include "explorer/results/graph_store.hpp"
 #include "tools/commands/plans/captured_tables.hpp"
 #include "tools/terminal/exploration_answer.hpp"
 
@@ -71,10 +74,39 @@ std::string one_clock_text(const GraphExploration& found, const GraphPlanOutcome
                      found.planner->grid()[plan.result.plan.clock_of_activity.front()]));
 }
 
+// The clock of each GPU, where each has one and they differ; else empty.
+std::vector<TargetClock> clock_of_each_gpu(const GraphExploration& found,
+                                           const GraphPlanOutcome& plan) {
+  std::map<GpuId, std::set<ClockId>> clocks;
+  for (const PlanClock& row : plan_clocks(*found.model, plan.result))
+    clocks[row.gpu].insert(row.clock);
+  const std::vector<GraphGpu>& gpus = found.run->graph.gpus();
+  const bool by_rank = gpus.front().rank != gpus.back().rank;
+  const auto all = static_cast<std::int64_t>(gpus.size());
+  std::vector<TargetClock> targets;
+  for (const auto& [id, of_gpu] : clocks) {
+    const GraphGpu& gpu = gpus[index(id)];
+    if (of_gpu.size() > 1) return {};
+    const std::int64_t number = by_rank ? gpu.rank : gpu.device;
+    targets.push_back({.kind = all > most_gpus_of_node ? "rank" : "GPU",
+                       .number = number,
+                       .gpus = gpus_of_target(number, 1, all),
+                       .clock = found.planner->grid()[*of_gpu.begin()]});
+  }
+  return targets;
+}
+
 // What plays a plan of several clocks.
 std::string several_clocks_text(const GraphExploration& found, const GraphPlanOutcome& plan,
                                 std::string_view db) {
   const std::string_view grain = name_of(plan.result.question.grain);
+  if (const auto targets = clock_of_each_gpu(found, plan); !targets.empty()) {
+    const GpuSpec& spec = found.model->spec();
+    return fmt::format("{}, {}: {}{}\n  {}{}\n  {}", per_text(grain), within_text(plan),
+                       clocks_by_target_text(spec, targets), comm_sms_text(plan), change_text(plan),
+                       doubts_text(std::array{&found.baseline_marks, &plan.marks}),
+                       clocks_by_target_lines(spec, targets));
+  }
   return fmt::format(
       "{}, {}: {}{}{}\n  {}{}\n{}", per_text(grain), within_text(plan),
       clock_words(plan_clocks_text(found, plan.result)), comm_sms_text(plan),
