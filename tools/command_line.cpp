@@ -242,6 +242,12 @@ CommandLine* CommandLine::add_subcommand(const std::string& name, const std::str
   return line;
 }
 
+void CommandLine::headed(const std::string& title) { app_->group(title); }
+
+void CommandLine::group(const std::string& title, std::initializer_list<const char*> options) {
+  for (const char* option : options) app_->get_option(option)->group(title);
+}
+
 void CommandLine::require_subcommand(int count) { app_->require_subcommand(count); }
 
 void CommandLine::footer(const std::string& text) { app_->footer(text); }

@@ -78,6 +78,9 @@ class CommandLine {
 
   CommandLine* add_subcommand(const std::string& name, const std::string& help);
   void require_subcommand(int count);
+  void headed(const std::string& title);  ///< heading of this subcommand in --help of the program
+  /// Puts options that were added under a heading of --help.
+  void group(const std::string& title, std::initializer_list<const char*> options);
   void footer(const std::string& text);  ///< after the options in --help
   void final_callback(std::function<void()> action);
 

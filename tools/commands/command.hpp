@@ -21,6 +21,7 @@ struct Command {
   std::string_view name;
   std::string_view help;  ///< one line
   Action (*setup)(CommandLine& app);
+  std::string_view heading = {};  ///< over it and its neighbours in --help
 };
 
 /// All subcommands in the order of `rubato --help`.

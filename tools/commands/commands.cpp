@@ -8,32 +8,41 @@
 namespace rubato {
 
 std::span<const Command> commands() {
+  static constexpr std::string_view plan = "Plan", results = "Results", models = "GPUs and models",
+                                    traces = "Traces and published work";
   static constexpr std::array list{
-      Command{"reproduce", "A published experiment beside ours", &setup_reproduce},
-      Command{"explore", "Find the clocks that use the least energy", &setup_explore},
-      Command{"sweep", "Experiments: many scenarios from one file, resumable", &setup_sweep},
-      Command{"merge", "Bring result databases together", &setup_merge},
+      Command{"explore", "Find the clocks that use the least energy", &setup_explore, plan},
+      Command{"sweep", "Experiments: many scenarios from one file, resumable", &setup_sweep, plan},
       Command{"sweep-latency", "What is left of a saving when changing clocks takes time",
-              &setup_sweep_latency},
-      Command{"transfer", "A plan found on one trace, applied to others", &setup_transfer},
+              &setup_sweep_latency, plan},
+      Command{"transfer", "A plan found on one trace, applied to others", &setup_transfer, plan},
+      Command{"pipeline", "Clocks for every pass of pipeline-parallel training", &setup_pipeline,
+              plan},
       Command{"remeasure", "What a plan chosen on noisy measurements keeps when measured again",
-              &setup_remeasure},
-      Command{"pipeline", "Clocks for every pass of pipeline-parallel training", &setup_pipeline},
-      Command{"report", "One page with the pictures of a run or an experiment", &setup_report},
-      Command{"query", "Read a result database with SQL", &setup_query},
-      Command{"top", "The units of a sweep that save most", &setup_top},
-      Command{"show", "One run at a glance", &setup_show},
-      Command{"compare", "The same questions in two runs, databases or versions", &setup_compare},
-      Command{"verify", "A promised saving beside the measured one", &setup_verify},
-      Command{"impact", "Energy, cost and emissions of a training run", &setup_impact},
-      Command{"export", "Parts of a run as CSV or JSON", &setup_export},
-      Command{"trace", "Generate, show and convert kernel traces", &setup_trace},
-      Command{"gpus", "The shipped GPU specs and how they were fitted", &setup_gpus},
-      Command{"network", "Clusters, and how long collectives take on them", &setup_network},
-      Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate},
-      Command{"suggest", "Which clocks to measure next for the most certain plan", &setup_suggest},
-      Command{"validate", "How far a model is from measurements it has not seen", &setup_validate},
-      Command{"replay", "A captured run against the model, and under other clocks", &setup_replay},
+              &setup_remeasure, plan},
+      Command{"show", "One run at a glance", &setup_show, results},
+      Command{"top", "The units of a sweep that save most", &setup_top, results},
+      Command{"report", "One page with the pictures of a run or an experiment", &setup_report,
+              results},
+      Command{"compare", "The same questions in two runs, databases or versions", &setup_compare,
+              results},
+      Command{"query", "Read a result database with SQL", &setup_query, results},
+      Command{"export", "Parts of a run as CSV or JSON", &setup_export, results},
+      Command{"merge", "Bring result databases together", &setup_merge, results},
+      Command{"verify", "A promised saving beside the measured one", &setup_verify, results},
+      Command{"impact", "Energy, cost and emissions of a training run", &setup_impact, results},
+      Command{"gpus", "The shipped GPU specs and how they were fitted", &setup_gpus, models},
+      Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate,
+              models},
+      Command{"suggest", "Which clocks to measure next for the most certain plan", &setup_suggest,
+              models},
+      Command{"validate", "How far a model is from measurements it has not seen", &setup_validate,
+              models},
+      Command{"network", "Clusters, and how long collectives take on them", &setup_network, models},
+      Command{"trace", "Generate, show and convert kernel traces", &setup_trace, traces},
+      Command{"replay", "A captured run against the model, and under other clocks", &setup_replay,
+              traces},
+      Command{"reproduce", "A published experiment beside ours", &setup_reproduce, traces},
   };
   return list;
 }
@@ -43,6 +52,7 @@ Action one_of(CommandLine& app, std::span<const Command> choices) {
   auto chosen = std::make_shared<Action>();
   for (const Command& command : choices) {
     CommandLine* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
+    if (!command.heading.empty()) sub->headed(std::string(command.heading));
     if (!app.may_hold(command.name)) continue;
     sub->final_callback([chosen, prepared = command.setup(*sub)] { *chosen = prepared; });
   }

@@ -20,6 +20,7 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/commands/plans/explore_captured.hpp"
+#include "tools/commands/plans/explore_help.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/comm_sms.hpp"
 #include "tools/options/files.hpp"
@@ -364,6 +365,7 @@ Action setup_explore(CommandLine& app) {
       "Captured runs: plans of granularity launch and segment give each step clocks of its "
       "own, though one step's are played for all");
   add_format_options(app, o->format);
+  head_explore_options(app);
   app.footer(
       "\nChange is against the default clocks of the same GPU, trace and power limit.\n"
       "Examples:\n"
