@@ -117,6 +117,7 @@ FileJson plan_json(const PlanFilePlan& plan) {
           {"applicable", plan.verdict.applicable},
           {"because", plan.verdict.applicable ? FileJson(nullptr) : FileJson(plan.verdict.because)},
           {"comm_sms", or_null(plan.comm_sms)},
+          {"by_hand", plan.by_hand.empty() ? FileJson(nullptr) : FileJson(plan.by_hand)},
           {"promise", promise_json(plan.promise)},
           {"gpus", std::move(gpus)}};
 }
@@ -186,8 +187,9 @@ PlanFileClock plan_file_clock(std::string_view label, const GpuSpec* spec) {
 
 PlanFileSpec plan_file_spec(std::string name, const GpuSpec* spec,
                             std::optional<double> power_limit_w) {
-  PlanFileSpec gpu{std::move(name), {}, {}, power_limit_w};
+  PlanFileSpec gpu{.spec = std::move(name), .power_limit_w = power_limit_w};
   if (spec == nullptr) return gpu;
+  gpu.known = *spec;
   const ClockGrid defaults(*spec, {spec->default_clock});
   gpu.title = spec->title;
   gpu.default_clock = defaults.label(defaults.default_clock());

@@ -89,6 +89,7 @@ struct PlanFilePlan {
   PlanVerdict verdict = {};
   std::optional<double> comm_sms = {};  ///< nothing: as captured
   PlanFilePromise promise = {};
+  std::string by_hand = {};  ///< lines that set it, where each GPU has one clock; else empty
   std::vector<PlanFileGpu> gpus = {};
 };
 
@@ -118,6 +119,7 @@ struct PlanFileSpec {
   std::string spec;
   std::optional<std::string> title = {}, default_clock = {};
   std::optional<double> power_limit_w = {};
+  std::optional<GpuSpec> known = {};  ///< is not written
 };
 
 /// @param spec  null: only its name is known

@@ -136,10 +136,45 @@ SettingCommands setting_commands(const GpuSpec& spec, const ClockPair& clock) {
 
 std::vector<std::int64_t> gpus_of_target(std::int64_t number, std::int64_t of_each,
                                          std::int64_t all) {
-  if (all > most_gpus_of_node) return {};
+  if (all > most_gpus_of_node || (number + 1) * of_each > all) return {};
   std::vector<std::int64_t> gpus(static_cast<std::size_t>(of_each));
   std::iota(gpus.begin(), gpus.end(), number * of_each);
   return gpus;
+}
+
+std::vector<TargetClock> clock_of_each_target(const PlanFile& file, const PlanFilePlan& plan) {
+  if (!file.gpu || !file.gpu->known) return {};
+  const GpuSpec& spec = *file.gpu->known;
+  const auto all = static_cast<std::int64_t>(plan.gpus.size());
+  const std::int64_t of_stage =
+      file.run.tensor_parallel.value_or(1) * file.run.data_parallel.value_or(1);
+  const bool by_rank =
+      std::ranges::adjacent_find(plan.gpus, {}, &PlanFileGpu::rank) == plan.gpus.end() && all > 1;
+  std::vector<TargetClock> targets;
+  for (const PlanFileGpu& gpu : plan.gpus) {
+    const std::optional<std::size_t> told = gpu.segments.front().clock;
+    const auto other = [&](const PlanFileSegment& one) { return one.clock != told; };
+    if (!told || std::ranges::any_of(gpu.segments, other)) return {};
+    const PlanFileClock& clock = file.clocks[*told];
+    const auto state = std::ranges::find_if(
+        spec.mem_states, [&](const MemState& one) { return clock.mem_mhz == one.mem_mhz; });
+    TargetClock& target = targets.emplace_back();
+    target.number = static_cast<std::int64_t>(targets.size()) - 1;
+    if (by_rank && gpu.rank) target.number = *gpu.rank;
+    if (gpu.stage) target.number = *gpu.stage;
+    target.gpus =
+        gpus_of_target(target.number, gpu.stage ? of_stage : 1, gpu.stage ? all * of_stage : all);
+    target.kind = gpu.stage ? "stage" : target.gpus.empty() ? "rank" : "GPU";
+    target.clock = {
+        .mem = state == spec.mem_states.end()
+                   ? spec.default_clock.mem
+                   : id_at<MemStateId>(static_cast<std::size_t>(state - spec.mem_states.begin())),
+        .core_mhz = clock.core_mhz};
+    if (clock.power_limit_w != spec.power_limit.limit_w)
+      target.power_limit_w = clock.power_limit_w.value_or(0.0);
+  }
+  if (targets.size() == 1) targets.front().gpus.clear();  // of all GPUs that run it
+  return targets;
 }
 
 std::string clocks_by_target_text(const GpuSpec& spec, std::span<const TargetClock> targets) {

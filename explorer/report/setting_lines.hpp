@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "explorer/plan/plan_file.hpp"
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
 
@@ -40,6 +41,12 @@ inline constexpr std::int64_t most_gpus_of_node = 16;
 /// @return empty if there are more than one node has
 [[nodiscard]] std::vector<std::int64_t> gpus_of_target(std::int64_t number, std::int64_t of_each,
                                                        std::int64_t all);
+
+/// The clock of each GPU or stage of a plan, where each has one. Of a plan for one GPU it is that
+/// of every GPU.
+/// @return empty if clocks change within a step, or the GPU is not known
+[[nodiscard]] std::vector<TargetClock> clock_of_each_target(const PlanFile& file,
+                                                            const PlanFilePlan& plan);
 
 /// "GPU 0 to 2: 1200 MHz; GPU 3: 1410 MHz". Those of one clock are named together.
 [[nodiscard]] std::string clocks_by_target_text(const GpuSpec& spec,

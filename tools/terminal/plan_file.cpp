@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/text.hpp"
+#include "explorer/report/setting_lines.hpp"
 #include "explorer/results/plan_file.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/terminal/output.hpp"
@@ -13,18 +14,32 @@
 
 namespace rubato {
 
-void write_plan_file(const std::string& path, const PlanFile& file) {
+namespace {
+
+std::string lines_by_hand(const PlanFile& file, const PlanFilePlan& plan) {
+  const std::vector<TargetClock> targets = clock_of_each_target(file, plan);
+  if (targets.empty() || !plan.verdict.applicable) return "";
+  const GpuSpec& spec = *file.gpu->known;
+  std::string lines = clocks_by_target_lines(spec, targets);
+  if (lines.empty()) return "";
+  if (targets.size() > 1) lines = clocks_by_target_text(spec, targets) + '\n' + lines;
+  lines.pop_back();
+  return lines;
+}
+
+}  // namespace
+
+void write_plan_file(const std::string& path, PlanFile file) {
+  for (PlanFilePlan& plan : file.plans) plan.by_hand = lines_by_hand(file, plan);
   write_output(path, plan_file_json(file));
   if (path == "-") return;
   const PlanFilePlan& plan = file.plans.front();
   tell("plan{} per {} ({}): energy {}, time {} promised\n",
        plan.plan_id ? fmt::format(" {}", *plan.plan_id) : "", plan.granularity, plan.goal,
        change_words(plan.promise.energy.value_pct), change_words(plan.promise.time.value_pct));
-  if (plan.verdict.applicable) {
-    tell("next: python3 -m rubato apply {} -- python3 train.py\n", shell_word(path));
-  } else {
-    tell("it cannot be set on GPUs: {}\n", plan.verdict.because);
-  }
+  if (!plan.verdict.applicable) return tell("it cannot be set on GPUs: {}\n", plan.verdict.because);
+  if (!plan.by_hand.empty()) tell("{}\n", plan.by_hand);
+  tell("next: python3 -m rubato apply {} -- python3 train.py\n", shell_word(path));
 }
 
 PlanFileDatabase::PlanFileDatabase(std::string db, std::string plan_file)
@@ -44,7 +59,7 @@ void PlanFileDatabase::write_plan(const std::string& run, std::optional<GpuSpec>
     file.run.run_id.reset();
     for (PlanFilePlan& plan : file.plans) plan.plan_id.reset();
   }
-  write_plan_file(plan_file_, file);
+  write_plan_file(plan_file_, std::move(file));
 }
 
 }  // namespace rubato

@@ -10,9 +10,10 @@
 
 namespace rubato {
 
-/// Writes the file; unless it goes to standard output, says what it promises and what plays it.
+/// Writes the file, with the lines that set plans of one clock for each GPU. Unless it goes to
+/// standard output, says what the plan promises and what sets it.
 /// @throws IoError as write_file
-void write_plan_file(const std::string& path, const PlanFile& file);
+void write_plan_file(const std::string& path, PlanFile file);
 
 /// Where explore stores a run whose plan goes into a file: so that it is the file that export
 /// writes. Without --db, a database that is gone with this object.

@@ -77,7 +77,7 @@ def plan_of(segments, granularity="pass", plan_id=1, slack=0.0, change=-0.1, clo
         {"label": f"stage {i}", "rank": None, "device": None, "stage": i, "segments": [{**one, "begins_pass": True} for one in segments_of(of, clocks)]}
         for i, of in enumerate(stages)]
     return {"role": role, "plan_id": plan_id, "granularity": granularity, "goal": "energy", "slack_pct": 100 * slack, "odds_pct": None,
-            "applicable": because is None, "because": because, "comm_sms": None, "promise": promise, "gpus": gpus}
+            "applicable": because is None, "because": because, "comm_sms": None, "by_hand": None, "promise": promise, "gpus": gpus}
 
 
 def document(plans, slower=(), title=A100, core_s=0.004, kernels=(), limit_w=None):

@@ -114,6 +114,66 @@ class Export(WithProgram):
         self.assertEqual([plan.slack_pct for plan in file.slower], [1, 2, 5])
         self.assertEqual(file.chosen.slack_pct, 0.0)
 
+    def written(self, *arguments):
+        """What a command writes with --plan-file; nothing where it says that the default clocks are the answer."""
+        path = self.folder / "plan.json"
+        path.unlink(missing_ok=True)
+        rubato.run(*arguments, "--plan-file", path)
+        file = json.loads(path.read_text())
+        self.assertEqual(plan_problems(file, ROOT), [])
+        rubato.load_plan(file)
+        return file
+
+    def test_every_kind_of_run_writes_one_format(self):
+        examples = ROOT / "docs" / "examples"
+        runs = {"trace": ("explore", "gpt3-xl", "--gpu", "a100-sxm4-80gb", "--slack", 5),
+                "capture": ("explore", examples / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", 5),
+                "ranks": ("explore", "--ranks", examples / "pipeline" / "rank*.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", 5,
+                          "--granularity", "iteration,gpu"),
+                "stages": ("pipeline", "plan", "--model", "gpt3-xl", "--stages", 4, "--gpu", "a100-sxm4-80gb", "--slack", 5),
+                "kernels of stages": ("pipeline", "plan", "--model", "gpt3-xl", "--stages", 2, "--microbatches", 2, "--clock-per", "kernel", "--switching", "none"),
+                "profile": ("pipeline", "plan", "--profile", examples / "gpt3-175b-a100.csv", "--blocked-power", 83.64, "--slack", "5,10")}
+        files = {name: self.written(*command) for name, command in runs.items()}
+        self.assertEqual([file["run"]["kind"] for file in files.values()], ["trace", "capture", "capture", "pipeline", "pipeline", "pipeline"])
+        self.assertEqual([file["run"]["gpus"] for file in files.values()], [1, 1, 4, 4, 2, 8])
+        self.assertEqual([len(file["plans"][0]["gpus"]) for file in files.values()], [1, 1, 4, 4, 2, 8])
+        self.assertEqual([plan["role"] for plan in files["profile"]["plans"]], ["answer", "slower"])
+        self.assertEqual([file["plans"][0]["applicable"] for file in files.values()], [True] * 4 + [False, True])
+        self.assertIsNone(files["profile"]["gpu"])
+        by_hand = files["ranks"]["plans"][0]["by_hand"]
+        self.assertRegex(by_hand, r"^GPU 0 to 2: \d+ MHz; GPU 3: \d+ MHz\nTo set: sudo nvidia-smi -i 0,1,2 -lgc ")
+        self.assertIsNone(files["stages"]["plans"][0]["by_hand"])
+
+    def test_explore_writes_what_export_does(self):
+        for work in (("gpt3-xl", "--gpu", "a100-sxm4-80gb"), (ROOT / "docs" / "examples" / "run.pt.trace.json.gz", "--captured-clock", "1593/1410")):
+            file = self.written("explore", *work, "--slack", "5", "--db", self.db)
+            exported = self.export()
+            self.assertEqual({**file, "created_utc": ""}, {**exported, "created_utc": ""})
+            alone = self.written("explore", *work, "--slack", "5")
+            self.assertIsNone(alone["run"]["run_id"])
+            self.assertEqual([plan["plan_id"] for plan in alone["plans"]], [None] * len(alone["plans"]))
+            self.assertEqual([plan["promise"] for plan in alone["plans"]], [plan["promise"] for plan in file["plans"]])
+
+    def test_what_changes_take_is_what_was_asked_for(self):
+        """Of traces, captures and pipelines, of a run and of a unit of an experiment; memory and energy too."""
+        given = {"--switch-latency-us": 3000, "--switch-stall-us": 1000, "--switch-energy-j": 0.02}
+        memory = {"--mem-switch-latency-us": 9000, "--mem-switch-stall-us": 4000, "--mem-switch-energy-j": 0.05}
+        core = {"latency_s": 0.003, "stall_s": 0.001, "energy_j": 0.02}
+        capture = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
+        for work in (("explore", "gpt3-xl", "--gpu", "a100-sxm4-80gb"), ("explore", capture, "--captured-clock", "1593/1410"),
+                     ("pipeline", "plan", "--model", "gpt3-xl", "--stages", 2, "--gpu", "a100-sxm4-80gb")):
+            file = self.written(*work, "--slack", 5, *(word for pair in {**given, **memory}.items() for word in pair))
+            self.assertEqual(file["switching"]["source"], "given")
+            self.assertEqual(file["switching"]["core"], core)
+            self.assertEqual(file["switching"]["mem"], {"latency_s": 0.009, "stall_s": 0.004, "energy_j": 0.05})
+            self.assertEqual(rubato.load_plan(file).core_latency_s, 0.003)
+        experiment = self.folder / "experiment.toml"
+        experiment.write_text("\n".join(["schema = 1", 'name = "switching"', "[axes]", f"capture = ['{capture}']", 'gpu = ["a100-sxm4-80gb"]',
+                                         'captured_clock = ["1593/1410"]', 'granularity = ["iteration"]', "slack_pct = [5]", "switch_latency_us = [3000]",
+                                         "switch_stall_us = [1000]", "switch_energy_j = [0.02]"]))
+        rubato.run("sweep", "run", experiment, "--db", self.db)
+        self.assertEqual(self.export("graph:1", "--granularity", "iteration")["switching"]["core"], core)
+
     def test_errors(self):
         with self.assertRaises(IoError):
             self.export()

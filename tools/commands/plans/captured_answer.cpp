@@ -81,16 +81,18 @@ std::vector<TargetClock> clock_of_each_gpu(const GraphExploration& found,
   for (const PlanClock& row : plan_clocks(*found.model, plan.result))
     clocks[row.gpu].insert(row.clock);
   const std::vector<GraphGpu>& gpus = found.run->graph.gpus();
-  const bool by_rank = gpus.front().rank != gpus.back().rank;
+  const bool by_rank =
+      std::ranges::adjacent_find(gpus, {}, &GraphGpu::rank) == gpus.end() && gpus.size() > 1;
   const auto all = static_cast<std::int64_t>(gpus.size());
   std::vector<TargetClock> targets;
   for (const auto& [id, of_gpu] : clocks) {
     const GraphGpu& gpu = gpus[index(id)];
     if (of_gpu.size() > 1) return {};
-    const std::int64_t number = by_rank ? gpu.rank : gpu.device;
-    targets.push_back({.kind = all > most_gpus_of_node ? "rank" : "GPU",
+    const auto number = static_cast<std::int64_t>(by_rank ? gpu.rank : index(id));
+    std::vector<std::int64_t> indices = gpus_of_target(number, 1, all);
+    targets.push_back({.kind = indices.empty() ? "rank" : "GPU",
                        .number = number,
-                       .gpus = gpus_of_target(number, 1, all),
+                       .gpus = std::move(indices),
                        .clock = found.planner->grid()[*of_gpu.begin()]});
   }
   return targets;
