@@ -24,6 +24,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/complete.hpp"
+#include "tools/python_commands.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress_line.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -198,6 +199,8 @@ ExitStatus run_program(int argc, char** argv) {
   std::string help = "--help";
   try {
     std::vector<char*> words = arguments_of(argc, argv, help);
+    if (words.size() > 1 && is_python_command(words[1]))
+      run_python_command(std::vector<std::string>(words.begin() + 1, words.end()));
     app.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::Success& success) {  // --help, --version
     if (!app.remaining(true).empty()) throw_usage_error(app, CLI::ExtrasError({}));

@@ -212,7 +212,7 @@ std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock) {
 
 std::string play_command(std::string_view run, std::int64_t plan_id, std::string_view db) {
   return fmt::format(
-      "rubato export --plan {} --plan-id {} --db {} -o plan.json && sudo -E python3 -m rubato "
+      "rubato export --plan {} --plan-id {} --db {} -o plan.json && sudo -E rubato "
       "apply plan.json -- python3 train.py",
       run, plan_id, shell_word(db));
 }
@@ -221,7 +221,7 @@ std::string play_lines(std::string_view granularity, std::string_view db, bool c
   return fmt::format(
       "To play the plan per {}{}:\n  rubato export --plan latest --granularity {}{} --db {} -o "
       "plan.json\n"
-      "  sudo -E python3 -m rubato apply plan.json -- python3 train.py\n",
+      "  sudo -E rubato apply plan.json -- python3 train.py\n",
       granularity, db.empty() ? " (store it first, with --db results.db)" : "", granularity,
       cheapest ? " --goal cost" : "", db.empty() ? "results.db" : shell_word(db));
 }

@@ -41,6 +41,7 @@ Action setup_impact(CommandLine& app);
 Action setup_merge(CommandLine& app);
 Action setup_network(CommandLine& app);
 Action setup_pipeline(CommandLine& app);
+Action setup_python(CommandLine& app);  ///< of each command that the Python package runs
 Action setup_query(CommandLine& app);
 Action setup_remeasure(CommandLine& app);
 Action setup_replay(CommandLine& app);

@@ -8,7 +8,8 @@
 namespace rubato {
 
 std::span<const Command> commands() {
-  static constexpr std::string_view plan = "Plan", results = "Results", models = "GPUs and models",
+  static constexpr std::string_view plan = "Plan", set = "Apply and check", results = "Results",
+                                    models = "GPUs and models",
                                     traces = "Traces and published work";
   static constexpr std::array list{
       Command{"explore", "Find the clocks that use the least energy", &setup_explore, plan},
@@ -20,6 +21,13 @@ std::span<const Command> commands() {
               plan},
       Command{"remeasure", "What a plan chosen on noisy measurements keeps when measured again",
               &setup_remeasure, plan},
+      Command{"apply", "Training under a plan: sets clocks ahead of each pass", &setup_python, set},
+      Command{"verify", "A promised saving beside the measured one", &setup_verify, set},
+      Command{"latency", "How long a change of clock takes on this machine", &setup_python, set},
+      Command{"match", "How much of a profiled run a plan knows", &setup_python, set},
+      Command{"capture", "Measurements of this machine's GPU: clock sweeps and traces",
+              &setup_python, set},
+      Command{"restore", "Gives clocks back that were left set", &setup_python, set},
       Command{"show", "One run at a glance", &setup_show, results},
       Command{"top", "The units of a sweep that save most", &setup_top, results},
       Command{"report", "One page with the pictures of a run or an experiment", &setup_report,
@@ -29,7 +37,6 @@ std::span<const Command> commands() {
       Command{"query", "Read a result database with SQL", &setup_query, results},
       Command{"export", "Parts of a run as CSV or JSON", &setup_export, results},
       Command{"merge", "Bring result databases together", &setup_merge, results},
-      Command{"verify", "A promised saving beside the measured one", &setup_verify, results},
       Command{"impact", "Energy, cost and emissions of a training run", &setup_impact, results},
       Command{"gpus", "The shipped GPU specs and how they were fitted", &setup_gpus, models},
       Command{"calibrate", "Fit a GPU's time and power model to measurements", &setup_calibrate,

@@ -39,7 +39,7 @@ void write_plan_file(const std::string& path, PlanFile file) {
        change_words(plan.promise.energy.value_pct), change_words(plan.promise.time.value_pct));
   if (!plan.verdict.applicable) return tell("it cannot be set on GPUs: {}\n", plan.verdict.because);
   if (!plan.by_hand.empty()) tell("{}\n", plan.by_hand);
-  tell("next: python3 -m rubato apply {} -- python3 train.py\n", shell_word(path));
+  tell("next: rubato apply {} -- python3 train.py\n", shell_word(path));
 }
 
 PlanFileDatabase::PlanFileDatabase(std::string db, std::string plan_file)

@@ -76,6 +76,9 @@ def check_python(prefix, rubato):
     folder, env = prefix / "share/rubato/python", {**os.environ, "RUBATO": str(rubato), "PYTHONDONTWRITEBYTECODE": "1"}
     done = run(sys.executable, "-c", says, env={**env, "PYTHONPATH": str(folder)}, cwd=prefix)
     check("the Python package runs where it is installed", done.stdout == f"{folder}/rubato/__init__.py\n2\n", done.stdout + done.stderr)
+    for program in (rubato, BUILD / "rubato"):  # nobody has to say where the package is
+        done = run(program, "apply", "--help", env={name: value for name, value in env.items() if name != "PYTHONPATH"}, cwd="/")
+        check(f"{program} apply finds the package", done.stdout.startswith("usage: rubato apply "), done.stdout + done.stderr)
     check("its types are installed", (folder / "rubato/py.typed").is_file())
     check_pip(prefix, folder, rubato, says)
 

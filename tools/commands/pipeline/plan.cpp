@@ -251,7 +251,7 @@ std::string setting_note(const PlanOptions& o, const PipelinePlanner& planner,
     }
   }
   if (!o.zeus.empty() || !o.plan_file.empty()) return "";
-  return "To set the clocks: the same with --plan-file plan.json, for 'python3 -m rubato apply', "
+  return "To set the clocks: the same with --plan-file plan.json, for 'rubato apply', "
          "or "
          "--zeus FOLDER, for Zeus.\n";
 }

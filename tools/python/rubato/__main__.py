@@ -1,9 +1,10 @@
-"""python3 -m rubato apply | latency | match | capture | restore."""
+"""rubato apply | latency | match | capture | restore: the program runs this as python3 -m rubato."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -20,11 +21,11 @@ def _numbers(text: str) -> list[int]:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m rubato", description="Plans of rubato on GPUs")
+    parser = argparse.ArgumentParser(prog=os.environ.get("RUBATO_CALLED_AS", "python3 -m rubato"), description="Plans of rubato on GPUs")
     commands = parser.add_subparsers(dest="command", required=True)
 
     command = commands.add_parser("apply", help="run a training script under a plan",
-                                  epilog="example: python3 -m rubato apply plan.json -- python3 train.py --batch 8")
+                                  epilog="example: rubato apply plan.json -- python3 train.py --batch 8")
     command.set_defaults(act=run_apply)
     command.add_argument("plan", help="of rubato export --plan")
     command.add_argument("--backend", default="auto", help="auto, nvml, zeusd or dry [auto]")
@@ -38,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("script", nargs="*", help="-- [python3] SCRIPT.py ARGUMENTS, or -- -m MODULE ARGUMENTS")
 
     command = commands.add_parser("latency", help="measure how long a change of clock takes (needs rights)",
-                                  epilog="example: sudo python3 -m rubato latency --core 900,1410 --spec gpu.json -o gpu-latency.json")
+                                  epilog="example: sudo rubato latency --core 900,1410 --spec gpu.json -o gpu-latency.json")
     command.set_defaults(act=run_latency)
     command.add_argument("--core", type=_numbers, default=[], metavar="MHZ", help="[lowest, middle, highest]")
     command.add_argument("--mem", type=_numbers, default=[], metavar="MHZ", help="[all, where there are several]")
@@ -68,7 +69,7 @@ def run_apply(options: argparse.Namespace) -> int:
     if words and Path(words[0]).name.startswith("python"):
         words = words[1:]
     if not words or words == ["-m"]:
-        raise UsageError("no script is given", "python3 -m rubato apply plan.json -- python3 train.py")
+        raise UsageError("no script is given", "rubato apply plan.json -- python3 train.py")
     plan = load_plan(options.plan)
     try:
         import torch
