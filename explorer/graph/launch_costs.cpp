@@ -9,23 +9,34 @@
 
 namespace rubato {
 
+namespace {
+
+// Of a kernel's power, what runs beside it does not draw again.
+double running_idle_w(const GraphModel& model, const ClockPair& clock, ThrottleId throttle) {
+  const GpuSpec& spec = model.spec();
+  return idle_power_w(spec, spec.mem_states[index(clock.mem)],
+                      effective_core_mhz(spec, model.held_clock(clock, throttle)));
+}
+
+}  // namespace
+
 LaunchCosts::LaunchCosts(const GraphModel& model, const ClockGrid& grid,
                          std::vector<double> slowdown)
     : model_(&model), clocks_(grid.size()), slowdown_(std::move(slowdown)) {
   const ExecutionGraph& graph = model.graph();
   slowdown_.resize(graph.size(), 1.0);
   least_w_ = std::numeric_limits<double>::infinity();
-  for (std::size_t t = 0; t < model.throttles(); ++t) {
-    for (const ClockPair& clock : grid.pairs()) {
-      idle_w_.push_back(model.idle_power_w(clock, id_at<ThrottleId>(t)));
-      least_w_ = std::min(least_w_, idle_w_.back());
-    }
-  }
   // Some kernels leave parts of the GPU asleep that an idle GPU keeps awake.
   double least_scale = 1.0;
   for (const KernelCoefficients& kernel : model.coefficients())
     least_scale = std::min(least_scale, kernel.idle_scale);
-  least_w_ *= least_scale;
+  for (std::size_t t = 0; t < model.throttles(); ++t) {
+    for (const ClockPair& clock : grid.pairs()) {
+      idle_w_.push_back(model.idle_power_w(clock, id_at<ThrottleId>(t)));
+      running_w_.push_back(running_idle_w(model, clock, id_at<ThrottleId>(t)));
+      least_w_ = std::min({least_w_, idle_w_.back(), least_scale * running_w_.back()});
+    }
+  }
   least_idle_w_ = (least_w_ + model.host_power_w()) * static_cast<double>(graph.gpus().size());
 
   const std::size_t kernels = model.throttles() * graph.kernels().size();
@@ -57,7 +68,7 @@ void LaunchCosts::add_kernel(const ClockGrid& grid, std::size_t kernel) {
   for (std::size_t c = 0; c < clocks_; ++c) {
     const OperatingPoint point = model_->evaluate(id, grid.pairs()[c], id_at<ThrottleId>(throttle));
     const std::size_t at = kernel * clocks_ + c;
-    const double idle_w = idle_w_[throttle * clocks_ + c] * idle_scale;
+    const double idle_w = running_w_[throttle * clocks_ + c] * idle_scale;
     time_s_[at] = point.time_s;
     active_j_[at] = std::max(point.energy_j - idle_w * point.time_s, 0.0);
     surplus_j_[at] = std::max(idle_w - least_w_, 0.0) * point.time_s;

@@ -105,7 +105,8 @@ class LaunchCosts {
   std::vector<double> slowdown_;                       // shape [activities]
   std::vector<double> time_s_, active_j_, surplus_j_;  // shape [kernels() x clocks], of one launch
   std::vector<std::vector<ClockId>> useful_;           // shape [kernels() x useful_sets]
-  std::vector<double> idle_w_;                         // shape [throttles x clocks]
+  std::vector<double> idle_w_;                         // waiting, shape [throttles x clocks]
+  std::vector<double> running_w_;                      // idle power of what runs, the same shape
   std::vector<std::uint32_t> kernel_of_;               // shape [activities]
   std::vector<double> held_after_s_;                   // shape [activities]
   std::vector<double> fixed_s_;                        // shape [activities]

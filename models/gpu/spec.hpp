@@ -163,6 +163,21 @@ struct FittedRange {
   std::uint64_t kernels = 0, points = 0;
 };
 
+/// Board power while nothing runs, as measured; linear between its points, constant beyond the
+/// ends.
+struct WaitingPower {
+  std::vector<double> core_mhz;  ///< ascending
+  std::vector<double> power_w;   ///< > 0, not falling; at the default memory clock
+};
+
+/// What a power log beside a capture said of the core energies of a class, over those that work and
+/// class let expect.
+struct LoggedEnergy {
+  KernelClass kind = KernelClass::other;
+  double core_factor = 1.0;     ///< > 0
+  double relative_error = 0.0;  ///< standard error of the factor, over the factor
+};
+
 /// Everything about one GPU.
 struct GpuSpec {
   static constexpr std::uint64_t schema = 1;
@@ -205,6 +220,8 @@ struct GpuSpec {
 
   std::optional<FittedRange> fitted_range;
   std::optional<UtilisationModel> utilisation;
+  std::optional<WaitingPower> waiting;  ///< nothing: not measured, see waiting_power_w
+  std::vector<LoggedEnergy> logged;     ///< of captured kernels that no fit knows; empty: no log
 
   /// The ensemble: draws around the fit, for intervals. A draw is what to add to the natural
   /// logarithms of the parameters: of spec_parameters, then of seven coefficients per kernel (or of

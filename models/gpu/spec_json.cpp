@@ -170,6 +170,16 @@ Json utilisation_json(const GpuSpec& spec) {
           {"latency_core_share", u.latency_core_share}};
 }
 
+Json logged_json(const GpuSpec& spec) {
+  Json list = Json::array();
+  for (const LoggedEnergy& one : spec.logged) {
+    list.push_back({{"class", name_of(one.kind)},
+                    {"core_factor", one.core_factor},
+                    {"relative_error", one.relative_error}});
+  }
+  return {{"source", spec.sources.at("logged_power")}, {"list", std::move(list)}};
+}
+
 }  // namespace
 
 std::string to_json(const GpuSpec& spec) {
@@ -219,6 +229,12 @@ std::string to_json(const GpuSpec& spec) {
                             {"points", spec.fitted_range->points}};
   }
   if (spec.utilisation) json["utilisation"] = utilisation_json(spec);
+  if (spec.waiting) {
+    json["waiting_power"] = {{"source", spec.sources.at("waiting_power")},
+                             {"core_mhz", spec.waiting->core_mhz},
+                             {"power_w", spec.waiting->power_w}};
+  }
+  if (!spec.logged.empty()) json["logged_power"] = logged_json(spec);
   if (!spec.ensemble.empty())
     json["uncertainty"] = {{"source", spec.sources.at("uncertainty")}, {"members", spec.ensemble}};
   std::string text;

@@ -191,6 +191,11 @@ bool beyond_link(const GpuSpec& spec, const Kernel& kernel, double time_s) {
 
 }  // namespace
 
+LoggedEnergy logged_energy(const GpuSpec& spec, KernelClass kind) {
+  const auto found = std::ranges::find(spec.logged, kind, &LoggedEnergy::kind);
+  return found == spec.logged.end() ? LoggedEnergy{.kind = kind} : *found;
+}
+
 KernelCoefficients scaled_to(const GpuSpec& spec, KernelCoefficients c, const CapturePoint& at) {
   // One pass is exact but for rounding, which the search at the power limit makes larger.
   for (int i = 0; i < 2; ++i) {
@@ -226,7 +231,10 @@ KernelCoefficients held_to(const GpuSpec& spec, KernelCoefficients kernel, const
   return kernel;
 }
 
-AnchoredKernel anchored(const GpuSpec& spec, const Kernel& kernel, const CapturePoint& at,
+namespace {
+
+// Without what a log says.
+AnchoredKernel expected(const GpuSpec& spec, const Kernel& kernel, const CapturePoint& at,
                         double lean) {
   const Surroundings gpu{spec, clock_state(spec, at.clock, false),
                          clock_state(spec, spec.default_clock, false)};
@@ -267,6 +275,17 @@ AnchoredKernel anchored(const GpuSpec& spec, const Kernel& kernel, const Capture
       .limit_scale = 1.0,
       .overlap_scale = overlap_scale};
   found.coefficients = scaled_to(spec, split, at);
+  return found;
+}
+
+}  // namespace
+
+AnchoredKernel anchored(const GpuSpec& spec, const Kernel& kernel, const CapturePoint& at,
+                        double lean) {
+  AnchoredKernel found = expected(spec, kernel, at, lean);
+  if (spec.logged.empty()) return found;
+  found.coefficients.core_j *= logged_energy(spec, kernel.kind).core_factor;
+  found.coefficients = scaled_to(spec, found.coefficients, at);
   return found;
 }
 

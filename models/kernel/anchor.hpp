@@ -39,6 +39,9 @@ struct AnchoredKernel {
   bool bytes_dropped = false;  ///< the same of DRAM bytes
 };
 
+/// What a log said of a class; factor 1 without an error where none did.
+[[nodiscard]] LoggedEnergy logged_energy(const GpuSpec& spec, KernelClass kind);
+
 /// The same kernel as a whole slower or faster: its time at the captured clocks becomes the
 /// captured one. Where the power limit binds, the captured clocks are those it lowers the core to.
 /// Power at those clocks stays.
@@ -46,7 +49,8 @@ struct AnchoredKernel {
                                            const CapturePoint& at);
 
 /// Coefficients of a captured kernel: those fitted to the kernel of its name, scaled as a whole
-/// (scaled_to), else coefficients from its work and class.
+/// (scaled_to), else coefficients from its work and class. Core energies are as a log said where
+/// there is one (GpuSpec::logged).
 /// @param lean  where the split lies in the range that the known work leaves open, 0 to 1: 0 is as
 ///              much DRAM time as possible, 0.5 the best guess, 1 as much core time as possible.
 ///              Unknown work leaves the whole range open

@@ -1,6 +1,7 @@
 #include "models/kernel/model.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/kernel/cell_formulas.hpp"
 #include "models/kernel/cells.hpp"
@@ -54,6 +55,19 @@ double idle_power_w(const GpuSpec& spec, const MemState& mem, double core_mhz) {
   const Lanes mhz = lanes::all<Lanes>(core_mhz);
   const Lanes v = formulas::relative_voltage(spec, mem.voltage_scale, mhz);
   return formulas::idle_power_w(spec, formulas::memory_of(mem), mhz, v * v)[0];
+}
+
+double waiting_power_w(const GpuSpec& spec, const MemState& mem, double core_mhz) {
+  if (!spec.waiting) return idle_power_w(spec, mem, core_mhz);
+  constexpr double least_w = 1.0;
+  const std::vector<double>&at = spec.waiting->core_mhz, &power_w = spec.waiting->power_w;
+  const auto above = static_cast<std::size_t>(std::ranges::upper_bound(at, core_mhz) - at.begin());
+  double own_w = above == 0 ? power_w.front() : power_w.back();
+  if (above > 0 && above < at.size())
+    own_w = std::lerp(power_w[above - 1], power_w[above],
+                      (core_mhz - at[above - 1]) / (at[above] - at[above - 1]));
+  const MemState& usual = spec.mem_states[index(spec.default_clock.mem)];
+  return std::max(own_w + mem.base_power_w - usual.base_power_w, least_w);
 }
 
 ClockState clock_state(const GpuSpec& spec, const MemState& mem, double core_mhz) {

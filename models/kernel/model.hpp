@@ -42,8 +42,12 @@ struct ClockState {
 /// side carries at this clock.
 [[nodiscard]] double dram_bandwidth(const GpuSpec& spec, const MemState& mem, double core_mhz);
 
-/// Board power with no kernel running, W.
+/// Board power with no kernel running, W: of it a kernel's energy has its share as long as it runs.
 [[nodiscard]] double idle_power_w(const GpuSpec& spec, const MemState& mem, double core_mhz);
+
+/// What a GPU draws that waits, W: as measured, else idle_power_w. In another memory state than the
+/// default one by as much more or less as the base power differs.
+[[nodiscard]] double waiting_power_w(const GpuSpec& spec, const MemState& mem, double core_mhz);
 
 [[nodiscard]] ClockState clock_state(const GpuSpec& spec, const MemState& mem, double core_mhz);
 

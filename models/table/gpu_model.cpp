@@ -148,8 +148,8 @@ OperatingPoint GpuModel::evaluate(KernelId kernel, const ClockPair& clock) const
 }
 
 double GpuModel::idle_power_w(const ClockPair& clock) const {
-  return rubato::idle_power_w(spec_, spec_.mem_states[index(clock.mem)],
-                              effective_core_mhz(spec_, clock));
+  return waiting_power_w(spec_, spec_.mem_states[index(clock.mem)],
+                         effective_core_mhz(spec_, clock));
 }
 
 std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid& grid) {

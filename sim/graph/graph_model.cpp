@@ -124,8 +124,8 @@ double GraphModel::transfer_s(std::size_t activity, double core_mhz) const {
 }
 
 double GraphModel::idle_power_w(const ClockPair& clock, ThrottleId throttle) const {
-  return rubato::idle_power_w(spec_, spec_.mem_states[index(clock.mem)],
-                              effective_core_mhz(spec_, held_clock(clock, throttle)));
+  return waiting_power_w(spec_, spec_.mem_states[index(clock.mem)],
+                         effective_core_mhz(spec_, held_clock(clock, throttle)));
 }
 
 SharedGpu GraphModel::gpu_of_many(const ClockPair& clock, ThrottleId throttle) const {
