@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -17,10 +18,11 @@
 namespace rubato {
 
 struct CaptureNoise {
-  double jitter = 0.03;       ///< relative, of every launch
-  double lost = 0.02;         ///< share of launches the profiler misses
-  double power = 0.01;        ///< relative, of every reading
-  double log_offset_s = 0.4;  ///< log time = run time + this
+  double jitter = 0.03;                ///< relative, of every launch
+  double lost = 0.02;                  ///< share of launches the profiler misses
+  double power = 0.01;                 ///< relative, of every reading
+  double log_offset_s = 0.4;           ///< log time = run time + this
+  std::optional<double> pause_w = {};  ///< what the GPU draws between steps; nothing: idle power
 };
 
 struct SimulatedRun {
@@ -76,7 +78,9 @@ struct KnownModel {
     capture.step_source = StepSource::annotation;
     const double idle_w =
         idle_power_w(truth, truth.mem_states[index(clock.mem)], effective_core_mhz(truth, clock));
-    std::vector<double> at_s{0.0}, power_w{idle_w};
+    const double rest_w = noise.pause_w.value_or(idle_w),
+                 rest_mhz = effective_core_mhz(truth, clock);
+    std::vector<double> at_s{0.0}, power_w{rest_w}, mhz{rest_mhz};
     double now_s = 0.3;
     for (std::uint32_t s = 0; s < steps; ++s) {
       const double begin_s = now_s;
@@ -85,6 +89,7 @@ struct KnownModel {
         const double time_s = at.time_s * std::exp(noise.jitter * gaussian(random));
         at_s.push_back(now_s);
         power_w.push_back(at.energy_j / at.time_s);
+        mhz.push_back(at.core_mhz);
         if (uniform(random) >= noise.lost) {
           CapturedLaunch launch;
           launch.kernel = KernelId{kernel};
@@ -96,14 +101,21 @@ struct KnownModel {
         now_s += time_s + 1e-6;
       }
       at_s.push_back(now_s);
-      power_w.push_back(idle_w);
+      power_w.push_back(rest_w);
+      mhz.push_back(rest_mhz);
       capture.steps.push_back(
           {"step " + std::to_string(s), std::llround(1e9 * begin_s), std::llround(1e9 * now_s)});
       now_s += 0.1 + 0.3 * uniform(random);
     }
     at_s.push_back(now_s);
     power_w.push_back(0.0);
+    mhz.push_back(0.0);
     read_sensor(StepCurve(at_s, power_w), now_s, noise, random, made);
+    const StepCurve clocks(at_s, mhz);
+    for (PowerSample& sample : made.log.samples) {
+      const double run_s = sample.time_s - noise.log_offset_s;
+      sample.core_mhz = std::round(clocks.mean(run_s, run_s));
+    }
     return made;
   }
 

@@ -128,94 +128,6 @@ FittedKernel fit_times(const KernelTimes& times, const KernelCoefficients& prior
   return {KernelTimes::with_times(prior, best), cholesky_factor(covariance)};
 }
 
-// Power of each window as a linear model: a known part (idle and DRAM), and what the core energy of
-// each class adds.
-struct PowerEquations {
-  MatrixXd core_w;   ///< shape [windows x classes]
-  VectorXd known_w;  ///< shape [windows]
-  VectorXd measured_w;
-};
-
-PowerEquations power_equations(const GpuSpec& spec, const Trace& step,
-                               const std::vector<FittedKernel>& kernels,
-                               std::span<const CaptureObservation> captures) {
-  std::size_t windows = 0;
-  for (const CaptureObservation& capture : captures) windows += capture.power.size();
-  const auto classes = static_cast<Index>(all_names<KernelClass>().size());
-  PowerEquations equations{MatrixXd::Zero(static_cast<Index>(windows), classes),
-                           VectorXd::Zero(static_cast<Index>(windows)),
-                           VectorXd::Zero(static_cast<Index>(windows))};
-  Index row = 0;
-  for (const CaptureObservation& capture : captures) {
-    if (capture.power.empty()) continue;
-    std::vector<double> core_w, other_w;
-    const MemState& mem = spec.mem_states[index(capture.clock.mem)];
-    const double idle_w = idle_power_w(spec, mem, effective_core_mhz(spec, capture.clock));
-    for (const FittedKernel& kernel : kernels) {
-      const OperatingPoint point = point_at(spec, kernel.coefficients, capture.clock);
-      const ClockState state = clock_state(spec, mem, point.core_mhz);
-      core_w.push_back(kernel.coefficients.core_j * state.squared_voltage / point.time_s);
-      other_w.push_back(point.energy_j / point.time_s - core_w.back() - idle_w);
-    }
-    for (const PowerWindow& window : capture.power) {
-      equations.known_w[row] = idle_w;
-      equations.measured_w[row] = window.power_w;
-      for (std::size_t k = 0; k < kernels.size(); ++k) {
-        const auto kind = static_cast<Index>(step.kernels[k].kind);
-        equations.core_w(row, kind) += window.share[k] * core_w[k];
-        equations.known_w[row] += window.share[k] * other_w[k];
-      }
-      ++row;
-    }
-  }
-  return equations;
-}
-
-// Factors on the classes' core energies, and a shift of base power: linear least squares with a
-// Gaussian prior at what was expected before (ridge regression). So classes that always run
-// together move together. Part of every factor is common to all classes: where the expectation is
-// wrong for one class, it is wrong for the others too.
-struct PowerScales {
-  VectorXd factor, sigma;  ///< shape [classes]
-  double offset_w = 0.0;
-  double mean_error = 0.0;
-};
-
-PowerScales scale_powers(const PowerEquations& equations) {
-  constexpr double common_sigma = 0.5, own_sigma = 0.25;  // prior of a factor's two parts
-  constexpr double prior_offset_w = 20.0;                 // prior of the shift of base power
-  constexpr double reading_error = 0.02;                  // relative, of a power reading
-  const Index windows = equations.core_w.rows(), classes = equations.core_w.cols();
-  PowerScales scales{VectorXd::Ones(classes),
-                     VectorXd::Constant(classes, std::hypot(common_sigma, own_sigma)), 0.0, 0.0};
-  if (windows == 0) return scales;
-  // Unknowns: the own part of each class, the part common to all, the offset.
-  MatrixXd design(windows, classes + 2);
-  design << equations.core_w, equations.core_w.rowwise().sum(), VectorXd::Ones(windows);
-  VectorXd prior = VectorXd::Constant(classes + 2, 1.0 / (own_sigma * own_sigma));
-  prior[classes] = 1.0 / (common_sigma * common_sigma);
-  prior[classes + 1] = 1.0 / (prior_offset_w * prior_offset_w);
-  const VectorXd excess =
-      equations.measured_w - equations.known_w - equations.core_w.rowwise().sum();
-  const VectorXd weight = (reading_error * equations.measured_w).cwiseMax(1.0).cwiseInverse();
-  const MatrixXd weighted = weight.cwiseAbs2().asDiagonal() * design;
-  MatrixXd normal = transposed_product(weighted, design);
-  normal.diagonal() += prior;
-  const MatrixXd covariance = inverse(normal);
-  const VectorXd moved = product(covariance, transposed_product(weighted, excess));
-  constexpr double least_factor = 0.02;
-  const VectorXd shifts = moved.head(classes).array() + moved[classes];
-  scales.factor = (shifts.array() + 1.0).cwiseMax(least_factor);
-  for (Index c = 0; c < classes; ++c) {
-    scales.sigma[c] =
-        std::sqrt(covariance(c, c) + covariance(classes, classes) + 2.0 * covariance(c, classes));
-  }
-  scales.offset_w = moved[classes + 1];
-  const VectorXd left = excess - product(design, moved);
-  scales.mean_error = left.cwiseAbs().cwiseQuotient(equations.measured_w).mean();
-  return scales;
-}
-
 void shift_base_power(GpuSpec& spec, double offset_w) {
   constexpr double least_w = 1.0;
   for (MemState& state : spec.mem_states)
@@ -256,8 +168,7 @@ std::vector<std::vector<double>> draws_of(const GpuSpec& frame, const Trace& ste
     std::vector<double> energy(classes);
     for (std::size_t c = 0; c < classes; ++c) {
       for (double& value : common[c]) value = gaussian(random);
-      energy[c] = scales.sigma[static_cast<Index>(c)] / scales.factor[static_cast<Index>(c)] *
-                  gaussian(random);
+      energy[c] = scales.sigma[c] / scales.factor[c] * gaussian(random);
     }
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       const auto kind = static_cast<std::size_t>(step.kernels[k].kind);
@@ -273,14 +184,13 @@ std::vector<std::vector<double>> draws_of(const GpuSpec& frame, const Trace& ste
 }
 
 std::vector<ClassEnergy> class_energies(const Trace& step, const PowerScales& scales) {
-  constexpr double mostly_prior = 0.7, prior_sigma = 0.56;
+  constexpr double mostly_prior = 0.7;
   std::vector<ClassEnergy> classes;
   for (std::size_t c = 0; c < all_names<KernelClass>().size(); ++c) {
     const auto kind = static_cast<KernelClass>(c);
     if (std::ranges::find(step.kernels, kind, &Kernel::kind) == step.kernels.end()) continue;
-    const double sigma = scales.sigma[static_cast<Index>(c)];
-    const double factor = scales.factor[static_cast<Index>(c)];
-    classes.push_back({kind, factor, sigma / factor, sigma < mostly_prior * prior_sigma});
+    const double sigma = scales.sigma[c], factor = scales.factor[c];
+    classes.push_back({kind, factor, sigma / factor, sigma < mostly_prior * unread_core_energy});
   }
   return classes;
 }
@@ -302,7 +212,7 @@ std::vector<FittedKernel> fit_all_times(const GpuSpec& spec, const Trace& step,
     std::vector<KernelCoefficients> starts;
     for (const double lean : {0.5, 0.02, 0.25, 0.75, 0.98}) {
       KernelCoefficients start = anchored(spec, kernel, at, lean).coefficients;
-      start.core_j *= scales.factor[static_cast<Index>(kernel.kind)];
+      start.core_j *= scales.factor[static_cast<std::size_t>(kernel.kind)];
       starts.push_back(scaled_to(spec, start, at));
     }
     kernels.push_back(fit_times(times, starts.front(), starts));
@@ -323,17 +233,27 @@ CaptureFit fit_captures(const GpuSpec& frame, const Trace& step,
   CaptureFit fit;
   fit.spec = frame;
   fit.spec.kernels.clear();
-  PowerScales scales = scale_powers({MatrixXd(0, std::ssize(all_names<KernelClass>())), {}, {}});
+  PowerScales scales = unscaled_powers();
   std::vector<FittedKernel> kernels = fit_all_times(fit.spec, step, captures, scales, fit);
   // Where the power limit binds, times depend on energies; twice is enough.
+  std::vector<LoggedWindows> runs;
+  for (const CaptureObservation& capture : captures) {
+    if (!capture.power.empty()) runs.push_back({capture.clock, capture.power});
+  }
   for (int round = 0; round < 2; ++round) {
-    const PowerScales step_scales =
-        scale_powers(power_equations(fit.spec, step, kernels, captures));
-    scales.factor = scales.factor.cwiseProduct(step_scales.factor);
-    scales.sigma = step_scales.sigma.cwiseProduct(scales.factor);
-    scales.mean_error = step_scales.mean_error;
-    scales.offset_w += step_scales.offset_w;
-    shift_base_power(fit.spec, step_scales.offset_w);
+    std::vector<WindowedKernel> windowed;
+    for (std::size_t k = 0; k < kernels.size(); ++k)
+      windowed.push_back({step.kernels[k].kind, kernels[k].coefficients});
+    PowerScales found = scale_powers(fit.spec, windowed, runs);
+    for (std::size_t c = 0; c < found.factor.size(); ++c) {
+      found.factor[c] *= scales.factor[c];
+      found.sigma[c] *= found.factor[c];
+    }
+    if (!runs.empty())
+      fit.spec = with_waiting_power(std::move(fit.spec), found, runs.front().clock);
+    shift_base_power(fit.spec, found.offset_w);
+    found.offset_w += scales.offset_w;
+    scales = std::move(found);
     kernels = fit_all_times(fit.spec, step, captures, scales, fit);
   }
   fit.base_power_offset_w = scales.offset_w;

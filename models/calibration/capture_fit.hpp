@@ -7,18 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "models/calibration/power_scales.hpp"
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
 #include "traces/capture_match.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {
-
-/// One reading of a power log, and the window of time that it averages.
-struct PowerWindow {
-  std::vector<double> share;  ///< of the window in which each kernel ran, shape [kernels]
-  double power_w = 0.0;       ///< mean over the window, as the sensor said
-};
 
 /// One capture of the step.
 struct CaptureObservation {

@@ -127,7 +127,7 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
 
 std::string text_of(const Alignment& alignment) {
   if (!alignment.correlation)
-    return "taken at its own times: the run is too short for its sensor to show a shift";
+    return "taken at its own times: too short or too steady a run to show a shift";
   return fmt::format("shifted by {} s, correlation {:.2f} over {} samples",
                      format_signed(alignment.shift_s, 3), *alignment.correlation,
                      alignment.samples);
@@ -227,9 +227,11 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
   }
   const bool clocks_known = log.base != TimeBase::relative && epoch_s;
   const double shortest_s = 2.0 * std::max(sensor.window_s, sensor.cycle_s);
-  if (clocks_known && curve.last_s() - curve.first_s() < shortest_s) {
-    const std::size_t samples = pairs_at(curve, log, sensor, search.base_s).powers.size();
-    return {search.base_s, quarters, 0.0, {}, samples};
+  if (clocks_known) {
+    const Pairs pairs = pairs_at(curve, log, sensor, search.base_s);
+    const bool steady = pairs.powers.size() >= least_samples && !correlation_of(pairs);
+    if (steady || curve.last_s() - curve.first_s() < shortest_s)
+      return {search.base_s, quarters, 0.0, {}, pairs.powers.size()};
   }
   Alignment best = best_shift(curve, log, sensor, search);
   // Few samples correlate by chance at some shift or other: clocks that are known stay as they are

@@ -61,7 +61,7 @@ struct Alignment {
   std::optional<int> zone_quarter_hours;  ///< of a local time: log = UTC + quarters x 15 min
   double shift_s = 0.0;  ///< what the search added to the offset that the two clocks give, or to 0
   /// Pearson's, of the curve's readings and the log's samples, [-1, 1]; nothing where the clocks
-  /// were taken as they are, since the run is too short for the sensor.
+  /// were taken as they are, since the run is too short for the sensor, or nothing varies in it.
   std::optional<double> correlation;
   std::size_t samples = 0;  ///< of the log inside the curve's span
 };
@@ -74,8 +74,8 @@ inline constexpr double largest_shift_s = 2.0;    ///< searched where both clock
 inline constexpr std::size_t least_samples = 8;   ///< inside the span
 
 /// The shift with the highest cross-correlation of the curve's readings and the log's samples. 0
-/// where both clocks are known, and the curve is shorter than two windows or cycles of the sensor
-/// or no shift is better by two standard errors.
+/// where both clocks are known, and the curve is shorter than two windows or cycles of the sensor,
+/// nothing varies, or no shift is better by two standard errors.
 /// @param epoch_s     UTC of the curve's time 0, where known; without it, or with a log
 ///                    of relative time, any shift at which the spans overlap is tried
 /// @param zone_hours  time zone of a local log; nothing: guessed from the overlap of the

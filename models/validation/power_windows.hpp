@@ -13,8 +13,8 @@
 
 namespace rubato {
 
-/// A window for every sample whose whole window lies inside the run. Of a sensor that works in
-/// cycles, one for each cycle.
+/// A window for every sample whose whole window lies inside the run, and inside steps where these
+/// are marked. Of a sensor that works in cycles, one for each cycle.
 /// @param kernel_of  which of `kernels` kernels each kernel of the capture is; nothing: none
 [[nodiscard]] std::vector<PowerWindow> power_windows(
     const Capture& capture, std::uint32_t device,

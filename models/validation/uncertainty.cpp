@@ -102,6 +102,7 @@ class CapturedDraws {
       own = anchored(member, kernel, at, alone.lean[draw]);
       core_energy = alone.core_energy[draw];
     }
+    if (!member.logged.empty()) return as_logged(member, kernel, at, own.coefficients, draw);
     own.coefficients.core_j *= core_energy;
     return scaled_to(member, own.coefficients, at);
   }
@@ -110,6 +111,26 @@ class CapturedDraws {
   struct FunctionDraws {
     std::vector<double> lean, core_energy;
   };
+
+  // Power at the captured clocks was read, whatever splits the time: core energy makes up for what
+  // another split takes. What the reading leaves open is of a class.
+  KernelCoefficients as_logged(const GpuSpec& member, const Kernel& kernel, const CapturePoint& at,
+                               KernelCoefficients drawn, std::size_t draw) const {
+    constexpr double most_change = 4.0;
+    const auto energy_at = [&](const KernelCoefficients& c) {
+      return operating_point(member, c, at.clock, at.power_limit_w).energy_j;
+    };
+    const double error = logged_energy(member, kernel.kind).relative_error;
+    const KernelCoefficients best = anchored(member, kernel, at).coefficients;
+    const double squared_voltage = clock_state(member, at.clock, false).squared_voltage;
+    const double core_j = drawn.core_j + (energy_at(best) - energy_at(drawn)) / squared_voltage;
+    const double open = std::exp(
+        error * std::log(classes_[static_cast<std::size_t>(kernel.kind)].core_energy[draw]) /
+        guess);
+    drawn.core_j =
+        std::clamp(core_j, drawn.core_j / most_change, drawn.core_j * most_change) * open;
+    return scaled_to(member, drawn, at);
+  }
 
   const FunctionDraws& of_function(const std::string& name) {
     const auto [at, is_new] = functions_.try_emplace(name);

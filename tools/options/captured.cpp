@@ -4,17 +4,18 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
-#include "common/numbers.hpp"
-#include "common/statistics.hpp"
 #include "common/text.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
+#include "models/validation/logged_power.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -23,7 +24,7 @@
 
 namespace rubato {
 
-Option* add_captured_clock_options(CommandLine& app, CapturedClockOptions& options) {
+void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options) {
   app.add_option("--captured-clock", options.clock,
                  "Clocks of the capture, MEMORY/CORE (default: the power log's, else the GPU's)");
   Option* power =
@@ -35,7 +36,9 @@ Option* add_captured_clock_options(CommandLine& app, CapturedClockOptions& optio
                  "Distance of samples in s, for logs without times such as dcgmi dmon")
       ->positive()
       ->needs(power);
-  return power;
+  app.add_option("--power-zone", options.power_zone_h, "Hours the log's local time is ahead of UTC")
+      ->in_range(-12.0, 14.0)
+      ->needs(power);
 }
 
 PowerLog read_told_power_log(const std::filesystem::path& path, const PowerLogOptions& options) {
@@ -45,26 +48,10 @@ PowerLog read_told_power_log(const std::filesystem::path& path, const PowerLogOp
   return log;
 }
 
-std::optional<std::string> logged_clock(const PowerLog& log) {
-  if (log.samples.empty()) return std::nullopt;
-  const auto [least, most] = std::ranges::minmax(
-      log.samples, {}, [](const PowerSample& sample) { return sample.power_w; });
-  const double busy_w = 0.5 * (least.power_w + most.power_w);
-  std::vector<double> core, mem;
-  for (const PowerSample& sample : log.samples) {
-    if (sample.power_w < busy_w) continue;
-    if (sample.core_mhz) core.push_back(*sample.core_mhz);
-    if (sample.mem_mhz) mem.push_back(*sample.mem_mhz);
-  }
-  if (core.empty()) return std::nullopt;
-  return fmt::format("{}/{}", mem.empty() ? "auto" : format_number(median(std::move(mem))),
-                     format_number(median(std::move(core))));
-}
-
 std::optional<std::string> captured_clock_label(const CapturedClockOptions& options) {
   if (!options.clock.empty() && !options.power.empty()) {
     throw UsageError("--captured-clock and --power both say the clocks of the capture",
-                     {.hint = "give one of them; rubato replay compares with the log's power"});
+                     {.hint = "give one of them"});
   }
   if (!options.clock.empty()) return options.clock;
   if (options.power.empty()) return std::nullopt;
@@ -72,7 +59,48 @@ std::optional<std::string> captured_clock_label(const CapturedClockOptions& opti
   if (!label)
     tell("note: {}: it has no core clock, so the clocks of the capture are not known from it\n",
          printable(options.power));
+  tell(
+      "note: {}: its watts are not used, since a trace has no times to put them beside: explore "
+      "the "
+      "capture itself\n",
+      printable(options.power));
   return label;
+}
+
+CapturedLog::CapturedLog(const CapturedClockOptions& options, const GpuSpec& spec)
+    : zone_h_(options.power_zone_h) {
+  if (!options.clock.empty()) clock_ = options.clock;
+  if (options.power.empty()) return;
+  log_ = read_told_power_log(options.power, options.log);
+  if (clock_) return;
+  clock_ = logged_clock(*log_, &spec);
+  if (!clock_)
+    tell("note: {}: it has no core clock, so the clocks of the capture are not known from it\n",
+         printable(options.power));
+}
+
+GpuSpec CapturedLog::with_power(GpuSpec spec, const std::vector<Capture>& captures,
+                                const ClockPair& clock) const {
+  if (!log_) return spec;
+  std::set<std::uint32_t> devices;
+  for (const CapturedLaunch& launch : captures.front().launches)
+    devices.insert(captures.front().streams[launch.stream].device);
+  if (captures.size() > 1 || devices.size() != 1) {
+    tell("note: {}: its watts are those of one GPU of several: they are not used\n",
+         printable(log_->file));
+    return spec;
+  }
+  try {
+    const std::uint32_t device = *devices.begin();
+    const PlacedLog placed = placed_log(captures.front(), device, spec.title, *log_, zone_h_);
+    tell("note: power log {}\n", text_of(placed.alignment));
+    LoggedRun run = with_logged_power(spec, captures.front(), device, clock, *log_, placed);
+    for (const std::string& note : run.notes) tell("note: {}\n", note);
+    return std::move(run.spec);
+  } catch (const DataError& error) {
+    tell("note: its watts are not used: {}\n", error.what());
+    return spec;
+  }
 }
 
 void add_step_options(CommandLine& app, StepOptions& options) {

@@ -5,39 +5,57 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/gpu/clock_pair.hpp"
 #include "models/gpu/spec.hpp"
+#include "traces/capture.hpp"
 #include "traces/power_log.hpp"
 #include "traces/trace.hpp"
 
 namespace rubato {
 
 class CommandLine;
-class Option;
 
 /// The clocks of a capture: given, or from a power log.
 struct CapturedClockOptions {
   std::string clock;  ///< MEMORY/CORE
   std::string power;  ///< file of a power log
   PowerLogOptions log;
+  std::optional<double> power_zone_h;  ///< of a log in local time
 };
 
-/// Adds --captured-clock, --power, --power-gpu and --power-period. `options` must outlive parsing.
-/// @return --power, for options that need it
-Option* add_captured_clock_options(CommandLine& app, CapturedClockOptions& options);
-
-/// "1593/1410": medians over samples with more than half of the log's power, in which the GPU is
-/// busy; "auto" for a clock that the log does not have. Nothing if it has no core clock.
-[[nodiscard]] std::optional<std::string> logged_clock(const PowerLog& log);
+/// Adds --captured-clock, --power, --power-gpu, --power-period and --power-zone. `options` must
+/// outlive parsing.
+void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options);
 
 /// read_power_log(), with a note on standard error for each kind of line that was left out.
 [[nodiscard]] PowerLog read_told_power_log(const std::filesystem::path& path,
                                            const PowerLogOptions& options);
 
-/// What --captured-clock says, else the log's, for commands that want no more of a log.
+/// What --captured-clock says, else the log's, for a trace, which has no times to put a log beside.
 /// @throws UsageError if both are given; what read_power_log throws
 [[nodiscard]] std::optional<std::string> captured_clock_label(const CapturedClockOptions& options);
+
+/// What options and log say of captured runs.
+class CapturedLog {
+ public:
+  /// @throws what read_power_log throws
+  CapturedLog(const CapturedClockOptions& options, const GpuSpec& spec);
+
+  /// What --captured-clock says, else the log's; nothing: neither does.
+  [[nodiscard]] const std::optional<std::string>& clock() const noexcept { return clock_; }
+
+  /// The spec with the power that the log has of the run, see with_logged_power(). Standard error
+  /// says what came of the log.
+  [[nodiscard]] GpuSpec with_power(GpuSpec spec, const std::vector<Capture>& captures,
+                                   const ClockPair& clock) const;
+
+ private:
+  std::optional<double> zone_h_;
+  std::optional<PowerLog> log_;
+  std::optional<std::string> clock_;
+};
 
 /// Which step of a capture, and how damage is taken.
 struct StepOptions {

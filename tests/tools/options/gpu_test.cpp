@@ -1,4 +1,5 @@
 #include "tools/options/gpu.hpp"
+#include "models/validation/logged_power.hpp"
 
 #include <array>
 

@@ -12,6 +12,7 @@
 #include "common/text.hpp"
 #include "explorer/results/replay_store.hpp"
 #include "models/gpu/device.hpp"
+#include "models/validation/logged_power.hpp"
 #include "sim/timeline/graph.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/replay_tables.hpp"
@@ -38,7 +39,7 @@ struct ReplayOptions {
   std::string db, page, perfetto;
   CapturedClockOptions captured;
   TableOptions table;
-  std::optional<double> power_limit_w, power_zone_h;
+  std::optional<double> power_limit_w;
   std::uint32_t device = 0;
   bool per_kernel = false, partial = false;
   OutputFormat format = OutputFormat::table;
@@ -47,20 +48,6 @@ struct ReplayOptions {
 std::string label_of(const GpuSpec& spec, const ClockPair& clock) {
   const ClockGrid grid(spec, {clock});
   return grid.label(*grid.find(clock));
-}
-
-PowerEvidence put_beside(const ReplayOptions& o, const Capture& capture, const GpuSpec& spec,
-                         const PowerLog& log) {
-  const std::string& recorded = capture.devices[o.device].name;
-  const std::string& gpu = recorded.empty() ? spec.title : recorded;
-  const std::int64_t origin_ns =
-      std::ranges::min_element(capture.launches, {}, &CapturedLaunch::start_ns)->start_ns;
-  PowerEvidence power{&log, sensor_of(gpu, log), {}, o.device};
-  std::optional<double> epoch_s;
-  if (capture.epoch_ns) epoch_s = 1e-9 * static_cast<double>(*capture.epoch_ns + origin_ns);
-  power.alignment =
-      align(busy_curve(capture, o.device, origin_ns), log, power.sensor, epoch_s, o.power_zone_h);
-  return power;
 }
 
 PowerTrack power_track(const PowerEvidence& power, double makespan_s) {
@@ -214,18 +201,26 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
   if (o.table.given() && o.power_limit_w)
     throw UsageError("--power-limit does nothing for cells of a table");
   const Capture capture = chosen_capture(o);
-  const GpuSpec spec = chosen_gpu(o, capture);
+  GpuSpec spec = chosen_gpu(o, capture);
   std::optional<PowerLog> log;
   std::optional<PowerEvidence> power;
   std::optional<std::string> clock;
   if (!o.captured.power.empty()) {
     log = read_told_power_log(o.captured.power, o.captured.log);
-    power = put_beside(o, capture, spec, *log);
-    clock = logged_clock(*log);
+    const PlacedLog placed =
+        placed_log(capture, o.device, spec.title, *log, o.captured.power_zone_h);
+    power = PowerEvidence{&*log, placed.sensor, placed.alignment, o.device};
+    clock = logged_clock(*log, &spec);
   }
   if (!o.captured.clock.empty()) clock = o.captured.clock;
   const ClockPair captured = captured_clock(spec, clock);
   const ClockPair replayed = o.clocks.empty() ? captured : parse_clock_pair(spec, o.clocks);
+  if (power) {
+    LoggedRun logged = with_logged_power(spec, capture, o.device, captured, *log,
+                                         {power->sensor, power->alignment});
+    for (const std::string& note : logged.notes) tell("note: {}\n", note);
+    spec = std::move(logged.spec);
+  }
   const ReplayRequest request{with_input_named(o.trace), label_of(spec, captured),
                               label_of(spec, replayed), context.command_line};
 
@@ -268,16 +263,13 @@ Action setup_replay(CommandLine& app) {
       ->reads_file();
   app.add_option("--gpu", o->gpu,
                  "Spec: a shipped name or a file [the one of the capture's device]");
-  Option* power = add_captured_clock_options(app, o->captured);
+  add_captured_clock_options(app, o->captured);
   app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEMORY/CORE");
   app.add_option("--power-limit", o->power_limit_w, "Board power limit in W");
   add_table_options(app, o->table);
   app.add_option("--step", o->step, "Only this step: its name or its position from 0");
   app.add_option("--device", o->device, "Position of the GPU that power is compared of")
       ->capture_default_str();
-  app.add_option("--power-zone", o->power_zone_h, "Hours the log's local time is ahead of UTC")
-      ->in_range(-12.0, 14.0)
-      ->needs(power);
   app.add_flag("--partial", o->partial, "Leave out what cannot be read of the capture");
   app.add_flag("--per-kernel", o->per_kernel, "Also print every kernel");
   app.add_option("--db", o->db, "Store the comparison in this SQLite database");

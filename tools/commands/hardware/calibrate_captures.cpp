@@ -13,6 +13,7 @@
 #include "models/calibration/capture_fit.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
+#include "models/validation/logged_power.hpp"
 #include "models/validation/model_errors.hpp"
 #include "models/validation/power_windows.hpp"
 #include "tools/commands/hardware/calibrate_tables.hpp"
@@ -59,7 +60,6 @@ std::vector<Recorded> read_all(const CaptureCalibration& asked) {
       tell("note: {}: left out: {}\n", printable(file), printable(line));
     if (asked.power.empty()) continue;
     recorded.log = read_told_power_log(asked.power[i], asked.log);
-    if (!recorded.clock) recorded.clock = logged_clock(*recorded.log);
   }
   return all;
 }
@@ -78,18 +78,13 @@ std::vector<PowerWindow> windows_of(const CaptureCalibration& asked, const GpuSp
                                     std::span<const std::optional<TypicalTime>> times) {
   constexpr std::uint32_t device = 0;
   const Capture& capture = recorded.capture;
-  const std::int64_t origin_ns =
-      std::ranges::min_element(capture.launches, {}, &CapturedLaunch::start_ns)->start_ns;
-  const std::string& name = capture.devices[device].name;
-  const SensorModel sensor = sensor_of(name.empty() ? spec.title : name, *recorded.log);
-  std::optional<double> epoch_s;
-  if (capture.epoch_ns) epoch_s = 1e-9 * static_cast<double>(*capture.epoch_ns + origin_ns);
-  const Alignment alignment = align(busy_curve(capture, device, origin_ns), *recorded.log, sensor,
-                                    epoch_s, asked.power_zone_h);
-  tell("note: {}: {}\n", printable(recorded.log->file), text_of(alignment));
+  const PlacedLog placed =
+      placed_log(capture, device, spec.title, *recorded.log, asked.power_zone_h);
+  tell("note: {}: {}\n", printable(recorded.log->file), text_of(placed.alignment));
+  if (const auto beyond = beyond_limit(*recorded.log, spec)) tell("note: {}\n", *beyond);
   return power_windows(with_lost_launches(step, times, capture), device,
-                       same_kernels(step, capture), step.kernels.size(), *recorded.log, sensor,
-                       alignment);
+                       same_kernels(step, capture), step.kernels.size(), *recorded.log,
+                       placed.sensor, placed.alignment);
 }
 
 OutputTable captures_table(const std::vector<Recorded>& all, const GpuSpec& spec, const Trace& step,
@@ -172,8 +167,11 @@ std::string notes_of(const GpuSpec& frame, const CaptureFit& fit,
 }  // namespace
 
 ExitStatus calibrate_captures(const CaptureCalibration& asked) {
-  const std::vector<Recorded> all = read_all(asked);
+  std::vector<Recorded> all = read_all(asked);
   const GpuSpec frame = frame_of(asked, all);
+  for (Recorded& recorded : all) {
+    if (recorded.log && !recorded.clock) recorded.clock = logged_clock(*recorded.log, &frame);
+  }
   Trace step = fold(all.front().capture);
   if (std::ranges::none_of(step.kernels,
                            [](const Kernel& k) { return k.measured_time_s.has_value(); }))

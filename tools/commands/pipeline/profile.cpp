@@ -11,6 +11,7 @@
 #include "common/text.hpp"
 #include "explorer/pipeline/captured_profile.hpp"
 #include "models/gpu/device.hpp"
+#include "models/validation/logged_power.hpp"
 #include "models/kernel/model.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
@@ -57,7 +58,7 @@ std::optional<std::string> clock_of_logs(const GpuSpec& spec, const std::vector<
   constexpr double same_frac = 0.02;  // medians of a GPU that its power limit holds back wander
   std::optional<std::string> first;
   for (const PowerLog& log : power) {
-    const std::optional<std::string> label = logged_clock(log);
+    const std::optional<std::string> label = logged_clock(log, &spec);
     if (!label) continue;
     if (!first) first = label;
     const ClockPair one = captured_clock(spec, first), other = captured_clock(spec, label);
