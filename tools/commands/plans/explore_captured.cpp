@@ -34,6 +34,7 @@
 #include "traces/graph/capture_graph.hpp"
 #include "traces/graph/step_clocks.hpp"
 #include "traces/import/readers.hpp"
+#include "traces/odd_steps.hpp"
 #include "traces/trace_capture.hpp"
 
 namespace rubato {
@@ -50,6 +51,25 @@ std::vector<Capture> read_captures(const CapturedRunOptions& o) {
     captures.push_back(std::move(capture));
   }
   return captures;
+}
+
+// Slack is of the usual step: what an odd one takes longer is no time for the others.
+void leave_out_odd_steps(const CapturedRunOptions& o, std::vector<Capture>& captures) {
+  if (!o.step.empty() || captures.front().steps.empty()) return;
+  if (captures.front().steps.size() == 1 && captures.front().step_source != StepSource::whole_file)
+    tell("note: {}: one step only: how far steps differ is not known\n",
+         printable(with_input_named(o.files.front())));
+  std::vector<OddStep> odd = odd_steps(captures.front());
+  for (auto step = odd.rbegin(); step != odd.rend(); ++step) {
+    Capture& capture = captures.front();
+    const std::string name = printable(capture.steps[step->position].name);
+    std::optional<Capture> kept;
+    if (captures.size() == 1) kept = without_step(capture, step->position);
+    tell("note: step {} takes {:.2f} times the median step: {}\n", name, step->over_median,
+         kept ? "left out, so that its time is no slack of the others"
+              : "its time is in the slack of all; --step plans one step alone");
+    if (kept) capture = std::move(*kept);
+  }
 }
 
 GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& captures) {
@@ -138,6 +158,13 @@ std::string coverage_text(const GraphCoverage& c) {
        {percent * c.fixed_s / total_s, "that no clock changes"}});
 }
 
+// In the mean over GPUs.
+double busy_share(const GraphRun& run) {
+  double busy_s = 0.0;
+  for (const GpuTotals& gpu : run.gpus) busy_s += gpu.busy_s;
+  return busy_s / std::max(run.span_s * static_cast<double>(run.gpus.size()), 1e-12);
+}
+
 // What was planned on what, before the numbers.
 std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& input,
                      const GraphRequest& request, const GraphExploration& found) {
@@ -147,7 +174,7 @@ std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& i
   std::string text = fmt::format(
       "{} on {}, {} W, {} clocks; times of kernels: {}\n"
       "Captured ({}) at {} ({}): {}\n"
-      "Default clocks ({}): {}, {:.5g} J{}\n",
+      "Default clocks ({}): {}, {} at work {:.0f} % of it; {:.5g} J{}\n",
       printable(with_input_named(o.files.front())), spec.title,
       format_number(input.power_limit_w.value_or(spec.power_limit.limit_w)), grid.size(),
       coverage_text(found.coverage), gpus_text(o, found.run->graph.gpus().size()),
@@ -156,7 +183,8 @@ std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& i
           ? "the GPU's default, assumed: give --captured-clock or --power"
           : std::string(name_of(request.clock_source)),
       time_text(found.captured_span_s), clock_words(grid.label(grid.default_clock())),
-      time_text(baseline.span_s), baseline.total_energy_j,
+      time_text(baseline.span_s), baseline.gpus.size() == 1 ? "the GPU" : "its GPUs",
+      percent * busy_share(baseline), baseline.total_energy_j,
       found.model->host_power_w() > 0.0
           ? fmt::format(", {} W per GPU for the rest of the node counted",
                         format_number(found.model->host_power_w()))
@@ -277,8 +305,11 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
   GraphExplorationInput& input = run.input;
   GraphRequest& request = run.request;
   input.spec = spec_of(o, input.captures);
-  const auto label = captured_clock_label(o.captured);
+  const CapturedLog log(o.captured, input.spec);
+  const auto& label = log.clock();
   input.captured_clock = captured_clock(input.spec, label);
+  input.spec = log.with_power(std::move(input.spec), input.captures, input.captured_clock);
+  leave_out_odd_steps(o, input.captures);
   if (label) {
     request.clock_source = o.captured.clock.empty() ? ClockSource::power_log : ClockSource::given;
   }

@@ -1,0 +1,103 @@
+#include "traces/odd_steps.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "common/statistics.hpp"
+
+namespace rubato {
+
+namespace {
+
+// From the begin of a step to that of the next; of the last one to its end, or that of its work.
+std::pair<std::int64_t, std::int64_t> span_of(const Capture& capture, std::uint32_t position) {
+  const CapturedStep& step = capture.steps[position];
+  if (position + 1 < capture.steps.size())
+    return {step.start_ns, capture.steps[position + 1].start_ns};
+  return {step.start_ns, step.end_ns};
+}
+
+// Moves what comes after `from_ns` up.
+class MovedUp {
+ public:
+  MovedUp(std::int64_t from_ns, std::int64_t by_ns) : from_ns_(from_ns), by_ns_(by_ns) {}
+  void operator()(std::int64_t& at_ns) const {
+    if (at_ns >= from_ns_) at_ns -= by_ns_;
+  }
+
+ private:
+  std::int64_t from_ns_, by_ns_;
+};
+
+}  // namespace
+
+std::vector<OddStep> odd_steps(const Capture& capture) {
+  constexpr std::size_t least_steps = 4, one_in = 3;
+  constexpr double longer = 1.25, shorter = 0.75;
+  if (capture.step_source != StepSource::annotation || capture.steps.size() < least_steps)
+    return {};
+  std::vector<double> taken_s;
+  for (std::uint32_t i = 0; i < capture.steps.size(); ++i) {
+    const auto [from_ns, to_ns] = span_of(capture, i);
+    taken_s.push_back(s_per_ns * static_cast<double>(to_ns - from_ns));
+  }
+  const double usual_s = median(taken_s);
+  std::vector<OddStep> odd;
+  for (std::uint32_t i = 0; i < taken_s.size(); ++i) {
+    if (usual_s > 0.0 && (taken_s[i] > longer * usual_s || taken_s[i] < shorter * usual_s))
+      odd.push_back({i, taken_s[i] / usual_s});
+  }
+  if (one_in * odd.size() > taken_s.size()) odd.clear();
+  return odd;
+}
+
+std::optional<Capture> without_step(const Capture& capture, std::uint32_t position) {
+  auto [from_ns, to_ns] = span_of(capture, position);
+  const bool last = position + 1 == capture.steps.size();
+  if (last) to_ns = std::numeric_limits<std::int64_t>::max();
+  const auto called_ns = [](const CapturedLaunch& l) { return l.launch_ns.value_or(l.start_ns); };
+  const auto inside = [&](std::int64_t at_ns) { return from_ns <= at_ns && at_ns < to_ns; };
+  for (const CapturedCall& call : capture.calls) {
+    if (call.start_ns < from_ns && call.end_ns() > from_ns) return std::nullopt;
+    if (inside(call.start_ns) && call.end_ns() > to_ns) return std::nullopt;
+  }
+  for (const CapturedLaunch& launch : capture.launches) {
+    if (called_ns(launch) < from_ns && launch.end_ns() > from_ns) return std::nullopt;
+    if (inside(called_ns(launch)) && launch.end_ns() > to_ns) return std::nullopt;
+  }
+  Capture kept = capture;
+  const MovedUp move(to_ns, last ? 0 : to_ns - from_ns);
+  std::vector<std::optional<std::uint32_t>> place(capture.calls.size());
+  kept.calls.clear();
+  for (std::size_t c = 0; c < capture.calls.size(); ++c) {
+    if (inside(capture.calls[c].start_ns)) continue;
+    place[c] = static_cast<std::uint32_t>(kept.calls.size());
+    kept.calls.push_back(capture.calls[c]);
+    move(kept.calls.back().start_ns);
+  }
+  for (CapturedCall& call : kept.calls) {
+    if (call.record) call.record = place[*call.record];
+  }
+  kept.launches.clear();
+  kept.collectives.clear();
+  for (const CapturedLaunch& launch : capture.launches) {
+    if (inside(called_ns(launch))) continue;
+    CapturedLaunch& own = kept.launches.emplace_back(launch);
+    move(own.start_ns);
+    if (own.launch_ns) move(*own.launch_ns);
+    if (own.call) own.call = place[*own.call];
+    if (own.step && *own.step > position) --*own.step;
+    if (!own.collective) continue;
+    kept.collectives.push_back(capture.collectives[*own.collective]);
+    own.collective = static_cast<std::uint32_t>(kept.collectives.size() - 1);
+  }
+  kept.steps.erase(kept.steps.begin() + position);
+  for (CapturedStep& step : kept.steps) {
+    move(step.start_ns);
+    move(step.end_ns);
+  }
+  return kept.launches.empty() ? std::nullopt : std::optional(std::move(kept));
+}
+
+}  // namespace rubato
