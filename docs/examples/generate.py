@@ -120,10 +120,9 @@ def captured(kernels, launches, steps=STEPS, seed=20260113):
             host, gpu = host + LAUNCH_US, start + duration
         events += item_events(number + 1, host, gpu + 1.0, COPY_US)
         number += 2
-        now = gpu + 1.0 + COPY_US + 20.0
+        now = gpu + 1.0 + COPY_US + 20.0 + dice.uniform(100e3, 300e3)  # the next batch
         events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 100, "tid": 100,
                        "ts": us(begin - 1), "dur": us(now - begin)})
-        now += dice.uniform(100e3, 300e3)  # the next batch
     events += wait_events("cudaDeviceSynchronize", number + 1, now, now + 5.0)  # the profiler's own, as it stops
     return events, busy
 
@@ -163,7 +162,8 @@ def write_power_log(path, busy, idle_w, rest_mhz=MAX_MHZ, index=0, seed=7):
         at_s = -IDLE_BEFORE_S
         while at_s * 1e6 < busy[-1][1] + IDLE_AFTER_S * 1e6:
             power = mean_power(busy, idle_w, (at_s - SENSOR_WINDOW_S) * 1e6, at_s * 1e6) + dice.gauss(0.0, 1.0)
-            mhz = CLOCK_STEP_MHZ * int(clock_at(busy, rest_mhz, (at_s + READ_AFTER_S) * 1e6) / CLOCK_STEP_MHZ + 1e-9)
+            # A clock between two steps is the mean of the two, which take turns.
+            mhz = CLOCK_STEP_MHZ * int(clock_at(busy, rest_mhz, (at_s + READ_AFTER_S) * 1e6) / CLOCK_STEP_MHZ + dice.uniform(0.001, 0.999))
             time = datetime.datetime.fromtimestamp(START_NS / 1e9 + at_s + READ_AFTER_S, datetime.timezone.utc)
             rows.writerow([time.strftime("%Y/%m/%d %H:%M:%S.%f")[:-3], f" {index}", f" {power:.2f} W", f" {mhz} MHz", f" {MEM_MHZ} MHz"])
             at_s += SENSOR_PERIOD_S

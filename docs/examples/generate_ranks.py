@@ -142,9 +142,9 @@ def captured(kernels, segments):
                 ahead, rank.host = rank.host, calls[sent]
                 rank.message(source, target, stream, sent, received)
                 rank.host = ahead
+            rank.host += pause_us
             rank.events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 100, "tid": 100,
                                 "ts": us(rank.begin - 1), "dur": us(rank.host - rank.begin)})
-            rank.host += pause_us
     return ranks
 
 

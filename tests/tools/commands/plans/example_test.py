@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The shipped example against its generator, docs/examples/generate.py: the capture is that of the program of today, its power log
-keeps to the board's limit, and what `explore` promises at a plan's clock is what the generator gives at that clock.
+keeps to the board's limit, and what `explore` promises at a plan's clock is what the generator gives at that clock. On cards that
+draw more or less than the spec says, that rest deeper between runs, or that once stall: what a log and odd steps change.
 
 Usage: example_test.py RUBATO SOURCE_DIR
 """
@@ -74,12 +75,70 @@ def check_shipped(usual):
     check("no wait of the file is left out", "left out" not in note, note)
 
 
+def write_run(name, core_mhz, factor=1.0, rest_w=None):
+    """A run at one clock on a card that draws `factor` times as much above idle power, and `rest_w` before and after the run. The log
+    has an idle stretch on both sides, and waiting inside steps is as the spec has it."""
+    events, busy, idle_w, gpu = generate.run_at(core_mhz)
+    busy = [(start, end, idle_w + factor * (power_w - idle_w), mhz) for start, end, power_w, mhz in busy]
+    generate.write_trace(Path(f"{name}.json.gz"), gpu, events)
+    generate.write_power_log(f"{name}.csv", busy, idle_w, core_mhz or generate.MAX_MHZ)
+    if rest_w is not None:
+        rows = list(csv.reader(open(f"{name}.csv", encoding="utf-8")))
+        for row in [*rows[1:10], *rows[-9:]]:
+            row[2] = f" {rest_w} W"
+        with open(f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    begin, end = busy[0][0], busy[-1][1]
+    return generate.mean_power(busy, idle_w, begin, end) * (end - begin) * 1e-6
+
+
+def energy_at(name, core_mhz, *words):
+    found = json.loads(finished(RUBATO, "explore", f"{name}.json.gz", "--granularity", "iteration", "--slack", "200", "--clocks",
+                                f"mem={generate.MEM_MHZ} core={core_mhz}", "--quiet", "--json", *words).stdout)
+    return found["plans"][0]["energy_j"]
+
+
+def check_logged():
+    """Watts that were read count: at the clock of the capture, and at another one."""
+    for factor in (0.8, 1.2):
+        for rest_w in (None, 40):
+            write_run("slow", 1110, factor)
+            truth_j = {1200: write_run("card", 1200, factor, rest_w), 1110: write_run("slow", 1110, factor)}
+            write_run("card", 1200, factor, rest_w)
+            for core_mhz, energy_j in truth_j.items():
+                logged_j = energy_at("card", core_mhz, "--power", "card.csv")
+                what = f"{factor} x the power, at rest {rest_w or 'as usual'}, at {core_mhz}"
+                check(f"{what}: energy is as logged", abs(logged_j / energy_j - 1) < 0.03, (logged_j, energy_j))
+            unlogged_j = energy_at("card", 1200, "--captured-clock", "1593/1200")
+            check(f"{factor} x the power is not known without the log", abs(unlogged_j / truth_j[1200] - 1) > 0.08, (unlogged_j, truth_j))
+
+
+def check_odd_step(usual):
+    """A checkpoint of seconds in one step is no slack of the others."""
+    events = json.loads(gzip.decompress(CAPTURE.read_bytes()))
+    steps = [event for event in events["traceEvents"] if event["name"].startswith("ProfilerStep")]
+    at, pause_us = steps[3]["ts"] - 10.0, 4e6
+    for event in events["traceEvents"]:
+        if event["ts"] > at:
+            event["ts"] += pause_us
+    steps[2]["dur"] += pause_us
+    Path("stall.json.gz").write_bytes(gzip.compress(json.dumps(events).encode()))
+    done = finished(RUBATO, "explore", "stall.json.gz", "--granularity", "iteration", "--slack", "5", "--json")
+    check("the odd step is named", f"step {steps[2]['name']} takes" in done.stderr and "left out" in done.stderr, done.stderr)
+    plan, run = json.loads(done.stdout)["plans"][0], explored("--slack", "5")["plans"][0]
+    check("with the stall another plan would not be in time", plan["clocks"] == run["clocks"], (plan["clocks"], run["clocks"]))
+    check("a run of five steps is left", 0.7 * usual[0] < plan["time_s"] < 0.95 * usual[0], plan["time_s"])
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         usual = totals()
         check_shipped(usual)
         check_promises((), usual, (5, 10, 20))
+        check_promises(("--power", LOG), usual, (5, 20))
+        check_logged()
+        check_odd_step(usual)
     return exit_status()
 
 
