@@ -63,7 +63,7 @@ void switching(benchmark::State& state) {
     budgeted.budget_s += table.cost(index(kernel), grid.default_clock()).time_s;
   SwitchingSolution solution;
   for (auto _ : state) {
-    solution = solve_switching(budgeted, {}, {.labels = 0});
+    solution = solve_switching(budgeted);
     if (solution.runs.empty() || solution.gap_frac() > 0.01) state.SkipWithError("a wide gap");
   }
   constexpr double price_w = 530.0;  // of time, about where these budgets are met

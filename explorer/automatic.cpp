@@ -33,7 +33,7 @@ SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& m
     starts.push_back(
         runs_of(input.trace, plan_by_unit(input.trace, units, solution.clock_of_unit)));
   }
-  return solve_switching(problem, starts, {.gap_frac = gap_frac}, context);
+  return solve_switching(problem, starts, gap_frac, context);
 }
 
 // Where the clocks of `part`, or clocks with the same effect, are in `grid`. Empty if `grid` lacks

@@ -12,7 +12,7 @@ namespace rubato {
 /// @param per_launch  shape [kernels x grid], host power counted
 /// @param switching   what a change of clock takes
 /// @param budget_s    most time of an iteration
-/// @param gap_frac    gap that is small enough, see SwitchingEffort
+/// @param gap_frac    gap that is small enough, see solve_switching
 [[nodiscard]] SwitchingSolution solve_automatic(const ExplorationInput& input,
                                                 const GpuModel& model, const ClockGrid& grid,
                                                 const ProfileTable& per_launch,

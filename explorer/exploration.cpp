@@ -38,7 +38,7 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
   result.objective = solution.total.energy_j;
   result.lower_bound = solution.lower_bound;
   result.gap_frac = solution.gap_frac();
-  result.nodes = solution.prices + solution.labels;
+  result.nodes = solution.prices;
   if (solution.runs.empty()) return;
   const bool in_time = goal->slack_frac + goal->tolerance_frac >= 0.0;
   if (in_time && solution.total.energy_j > defaults.energy_j * (1.0 - shown_frac) &&

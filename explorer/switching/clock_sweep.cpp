@@ -108,9 +108,7 @@ double ClockSweep::closable(std::size_t kind, std::size_t clock) const {
   return window == nullptr ? open_[clock] : window->value(clock);
 }
 
-void ClockSweep::step() { one_step(); }
-
-void ClockSweep::one_step() {
+void ClockSweep::step() {
   if (step_ > 0) choose_best_before();
   if (follow_open_) go_on_or_begin();
   const auto step = static_cast<std::int64_t>(step_);

@@ -36,8 +36,6 @@ class ClockSweep {
   ClockSweep(const PricedSequence& priced, Direction direction, std::vector<double> initial,
              const std::vector<bool>& exempt, bool record);
 
-  /// One more launch.
-  void step();
   /// All launches. A repeat of a block that only does again what the repeat before did is not gone
   /// through: all further ones are added at once.
   void run_to_end();
@@ -76,7 +74,7 @@ class ClockSweep {
   [[nodiscard]] double base() const;
   [[nodiscard]] bool repeats(const State& before, std::size_t block) const;
   [[nodiscard]] bool winners_repeat(std::size_t block, std::vector<bool>& same_start) const;
-  void one_step();
+  void step();
   void skip(const State& before, std::size_t block, std::size_t count);
   [[nodiscard]] RunStart winner(std::size_t step, std::size_t group) const;
 

@@ -16,7 +16,7 @@ void ClockSweep::run_to_end() {
   for (const LaunchBlock& block : blocks) {
     State before;
     for (std::size_t repeat = 1; repeat <= block.repeats; ++repeat) {
-      for (std::size_t i = 0; i < block.launches; ++i) one_step();
+      for (std::size_t i = 0; i < block.launches; ++i) step();
       if (block.repeats - repeat < 2) continue;  // nothing to gain
       // The first repeat begins after something else: the second and the third are compared.
       if (repeat > 2 && repeats(before, block.launches)) {

@@ -183,18 +183,4 @@ std::vector<double> bounds_by_first_clock(const PricedSequence& priced) {
   return bounds;
 }
 
-std::vector<double> cost_to_go(const PricedSequence& priced, std::size_t first) {
-  const LaunchSequence& sequence = priced.sequence();
-  const std::size_t clocks = priced.clocks().size();
-  std::vector<bool> exempt(clocks, false);
-  exempt[first] = true;
-  ClockSweep sweep(priced, Direction::backward, change_back(priced, first), exempt, false);
-  std::vector<double> values(sequence.size() * clocks);
-  for (std::size_t position = sequence.size(); position-- > 0;) {
-    sweep.step();
-    for (std::size_t c = 0; c < clocks; ++c) values[position * clocks + c] = sweep.open(c);
-  }
-  return values;
-}
-
 }  // namespace rubato

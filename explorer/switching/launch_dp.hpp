@@ -104,9 +104,4 @@ struct PricedRuns {
 /// is at least the value of cheapest_open() with that clock, up to rounding.
 [[nodiscard]] std::vector<double> bounds_by_first_clock(const PricedSequence& priced);
 
-/// Lower bounds on the cost still to come, up to the change back to `first` at the end. Element
-/// [position * clocks + clock] is for a device that runs the launch at that position at that clock,
-/// whatever came before.
-[[nodiscard]] std::vector<double> cost_to_go(const PricedSequence& priced, std::size_t first);
-
 }  // namespace rubato

@@ -10,9 +10,7 @@
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "explorer/knapsack/mckp.hpp"
 #include "explorer/switching/clock_sweep.hpp"
-#include "explorer/switching/label_search.hpp"
 #include "explorer/switching/launch_dp.hpp"
 #include "explorer/switching/run_clocks.hpp"
 #include "explorer/switching/run_crossing.hpp"
@@ -29,9 +27,8 @@ struct Candidate {
 
 class SwitchingSearch {
  public:
-  SwitchingSearch(const SwitchingProblem& problem, const SwitchingEffort& effort,
-                  const RunContext& context)
-      : sequence_(problem), effort_(effort), context_(context) {
+  SwitchingSearch(const SwitchingProblem& problem, double gap_frac, const RunContext& context)
+      : sequence_(problem), enough_(std::max(rounding_gap, gap_frac)), context_(context) {
     // Sums of the same times in different orders differ by rounding.
     constexpr double rounding = 1e-12;
     budget_s_ = problem.budget_s * (1.0 + rounding);
@@ -46,7 +43,6 @@ class SwitchingSearch {
     if (!bracket_by_sample()) {
       const AtPrice fastest = at_price({0.0, 1.0});
       if (fastest.bound > budget_s_) return {};
-      if (fine_) plan_as_if_free();
       const AtPrice cheapest = at_price({1.0, 0.0});
       raise_bound(cheapest.bound, 0.0);
       slow_ = cheapest.best;
@@ -57,7 +53,6 @@ class SwitchingSearch {
     const std::vector<Candidate> nearest = nearest_plans();
     join_plans(nearest);
     if (fine_) change_clocks_of_runs(nearest);
-    if (best_ && effort_.labels > 0 && fine_) close_gap();
     return solution();
   }
 
@@ -173,7 +168,7 @@ class SwitchingSearch {
                              .idle_power_w = whole.idle_power_w,
                              .switching = whole.switching,
                              .budget_s = whole.budget_s * sample_s.value() / whole_s.value()};
-    SwitchingSearch search(problem, {.labels = 0}, context_);
+    SwitchingSearch search(problem, 0.0, context_);
     (void)search.run({});
     return search.price_w();
   }
@@ -226,22 +221,6 @@ class SwitchingSearch {
     return found;
   }
 
-  // Bound and plan for changes that cost nothing: each launch is then a row of a knapsack.
-  void plan_as_if_free() {
-    const ProfileTable& table = sequence_.problem().per_launch;
-    std::vector<double> energy_j, time_s;
-    for (const std::uint32_t row : sequence_.rows()) {
-      energy_j.insert(energy_j.end(), table.energies_j(row).begin(), table.energies_j(row).end());
-      time_s.insert(time_s.end(), table.times_s(row).begin(), table.times_s(row).end());
-    }
-    constexpr std::uint64_t most_states = 2'000'000;
-    const MckpResult free = solve_mckp(
-        {sequence_.size(), sequence_.clocks(), energy_j, time_s, budget_s_}, context_, most_states);
-    lower_bound_ = free.lower_bound;
-    if (free.feasible)
-      consider(runs_of(std::vector<std::uint32_t>(free.choice.begin(), free.choice.end())));
-  }
-
   void raise_bound(double value, double price_w) {
     const double bound = value - price_w * budget_s_;
     lower_bound_ = std::max(lower_bound_, bound);
@@ -259,7 +238,7 @@ class SwitchingSearch {
                              (slow_->total.time_s - quick_->total.time_s);
       // Joined plans of a long sequence come so near that the price need not be exact.
       if (!fine_) join_plans(nearest_plans());
-      if (!(price_w > 0.0) || within(fine_ ? enough_ : std::max(long_gap, effort_.gap_frac))) break;
+      if (!(price_w > 0.0) || within(fine_ ? enough_ : std::max(long_gap, enough_))) break;
       const Price price{1.0, price_w};
       const AtPrice found = at_price(price);
       raise_bound(found.bound, price_w);
@@ -314,43 +293,9 @@ class SwitchingSearch {
     return best_ && best_->total.energy_j - lower_bound_ <= gap * best_->total.energy_j;
   }
 
-  // The optimum is most often far nearer to the bound than the plan at hand. So a small gap above
-  // the bound, into which few partial plans fit, is searched first, whole; then twice that.
-  void close_gap() {
-    const PricedSequence priced(sequence_, {1.0, price_w_});
-    const std::vector<double> bounds = bounds_by_first_clock(priced);
-    const double gap_j = best_->total.energy_j - lower_bound_;
-    for (double share = 1.0 / 64.0; !within(enough_); share *= 2.0) {
-      const double below_j = std::min(lower_bound_ + share * gap_j, best_->total.energy_j);
-      if (!search_below(below_j, priced, bounds)) return;
-      // All plans below were looked at: either the best of them is found, or there is none.
-      lower_bound_ = std::min(below_j, best_->total.energy_j);
-    }
-  }
-
-  // Keeps the best plan of less energy. False if the search ended before all such plans were seen.
-  bool search_below(double energy_j, const PricedSequence& priced, std::span<const double> bounds) {
-    // The sweep before each search takes about as long as a label for every 32 launches x clocks.
-    const std::uint64_t sweep_labels = sequence_.size() * sequence_.clocks() / 32;
-    for (std::size_t first = 0; first < bounds.size(); ++first) {
-      if (bounds[first] - price_w_ * budget_s_ >= energy_j) continue;
-      labels_ += sweep_labels;
-      if (context_.stop_requested() || labels_ >= effort_.labels) return false;
-      const LabelResult found =
-          search_labels(priced, first, {budget_s_, energy_j, effort_.labels - labels_});
-      labels_ += found.labels;
-      if (!found.complete) return false;
-      if (found.runs.empty()) continue;
-      consider(found.runs);
-      energy_j = std::min(energy_j, best_->total.energy_j);
-    }
-    return true;
-  }
-
   [[nodiscard]] SwitchingSolution solution() const {
     SwitchingSolution solution;
     solution.prices = prices_;
-    solution.labels = labels_;
     solution.status = SolveStatus::time_limit;
     if (!best_) return solution;
     solution.runs = best_->runs;
@@ -367,8 +312,7 @@ class SwitchingSearch {
   static constexpr double rounding_gap = 1e-9;
 
   LaunchSequence sequence_;
-  SwitchingEffort effort_;
-  double enough_ = std::max(rounding_gap, effort_.gap_frac);  ///< a gap that is small enough
+  double enough_;  ///< a gap that is small enough
   const RunContext& context_;
   double budget_s_ = 0.0;
   bool fine_ = false;
@@ -378,7 +322,7 @@ class SwitchingSearch {
   double lower_bound_ = 0.0;
   double dual_bound_ = -ClockSweep::infinity;
   double price_w_ = 0.0;  ///< the price behind dual_bound_
-  std::uint64_t prices_ = 0, labels_ = 0;
+  std::uint64_t prices_ = 0;
 };
 
 }  // namespace
@@ -389,12 +333,12 @@ double SwitchingSolution::gap_frac() const noexcept {
 }
 
 SwitchingSolution solve_switching(const SwitchingProblem& problem,
-                                  std::span<const std::vector<ClockRun>> starts,
-                                  const SwitchingEffort& effort, const RunContext& context) {
+                                  std::span<const std::vector<ClockRun>> starts, double gap_frac,
+                                  const RunContext& context) {
   const std::size_t clocks = problem.per_launch.clocks();
   if (problem.clocks.size() != clocks || problem.idle_power_w.size() != clocks)
     throw DataError("a switching problem needs a clock pair and an idle power for every clock");
-  return SwitchingSearch(problem, effort, context).run(starts);
+  return SwitchingSearch(problem, gap_frac, context).run(starts);
 }
 
 }  // namespace rubato

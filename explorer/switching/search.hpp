@@ -13,16 +13,6 @@
 
 namespace rubato {
 
-/// How much a search may do.
-struct SwitchingEffort {
-  /// Labels (partial plans, counted at each launch) that the exact end may look at. Its sweeps
-  /// count for as many labels as take the same time. 0: no exact end, the gap stays as the bound
-  /// leaves it.
-  std::uint64_t labels = 1'000'000;
-  /// (energy - bound) / energy at which the search ends, >= 0; 0: up to the rounding of sums.
-  double gap_frac = 0.0;
-};
-
 /// `total` and `lower_bound` (J) are of one iteration.
 struct SwitchingSolution {
   /// feasible: within gap_frac() of the optimum. time_limit: the same, but the search was stopped;
@@ -32,7 +22,6 @@ struct SwitchingSolution {
   Cost total;
   double lower_bound = 0.0;
   std::uint64_t prices = 0;  ///< prices of time tried, each a few dynamic programs
-  std::uint64_t labels = 0;  ///< of the exact end, its sweeps included
 
   [[nodiscard]] double gap_frac() const noexcept;
 };
@@ -43,12 +32,13 @@ struct SwitchingSolution {
 /// - The price of the highest bound is found by cutting planes.
 /// - Plans on either side of the budget are cut and joined (run_crossing.hpp), and their runs get
 ///   new clocks (run_clocks.hpp).
-/// - The rest of the gap is searched (label_search.hpp).
-/// @param starts  further plans to begin with; those that break a rule are ignored
+/// @param starts    further plans to begin with; those that break a rule are ignored
+/// @param gap_frac  (energy - bound) / energy at which the search ends, >= 0; 0: up to the rounding
+///                  of sums
 /// @throws DataError if idle powers or clocks do not have the table's width
 [[nodiscard]] SwitchingSolution solve_switching(const SwitchingProblem& problem,
                                                 std::span<const std::vector<ClockRun>> starts = {},
-                                                const SwitchingEffort& effort = {},
+                                                double gap_frac = 0.0,
                                                 const RunContext& context = {});
 
 }  // namespace rubato

@@ -37,7 +37,7 @@ struct LongCase {
     SwitchModel switching;
     switching.core.stall_s = 2e-5;
     return solve_switching({trace, table, clocks, idle_power_w, switching, 1.1 * fastest_s}, {},
-                           {.labels = 0, .gap_frac = 1e-3});
+                           1e-3);
   }
 
   Trace trace;

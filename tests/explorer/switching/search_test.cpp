@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "explorer/switching/label_search.hpp"
 #include "explorer/switching/launch_dp.hpp"
 #include "explorer/switching/run_clocks.hpp"
 #include "explorer/switching/run_crossing.hpp"
@@ -144,7 +143,6 @@ RC_GTEST_PROP(Switching, CheapestRoundMatchesBruteForce, ()) {
     RC_ASSERT(std::abs(price.of(*total) - best) < 1e-9);
     RC_ASSERT(bounds[first] <= best + 1e-9);
     RC_ASSERT(bounds[first] >= cheapest_open(priced, first).value - 1e-9);
-    RC_ASSERT(cost_to_go(priced, first)[first] <= best + 1e-9);
   }
   RC_ASSERT(cheapest_open(priced).value <= least(small, value) + 1e-9);
 }
@@ -303,7 +301,7 @@ TEST(Switching, NewClocksOfRunsLeaveEachRunLongEnough) {
   EXPECT_EQ(cost->energy_j, 20.0);
 }
 
-RC_GTEST_PROP(Switching, SolutionMatchesBruteForce, ()) {
+RC_GTEST_PROP(Switching, SolutionIsBetweenItsBoundAndWhatBruteForceFinds, ()) {
   const SmallCase small = arbitrary_case();
   const double budget_s = 0.5 * *rc::gen::inRange(1, 120);
   const SwitchingProblem problem = small.problem(budget_s);
@@ -317,38 +315,12 @@ RC_GTEST_PROP(Switching, SolutionMatchesBruteForce, ()) {
     RC_ASSERT(solution.runs.empty());
     return;
   }
-  RC_ASSERT(solution.status == SolveStatus::optimal);
+  RC_ASSERT(!solution.runs.empty());
   RC_ASSERT(solution.total.time_s <= budget_s + 1e-9);
-  RC_ASSERT(std::abs(solution.total.energy_j - best) < 1e-6);
-  // Without the exact end the bound still holds.
-  const SwitchingSolution quick = solve_switching(problem, {}, {.labels = 0});
-  RC_ASSERT(quick.lower_bound <= best + 1e-6);
-  if (!quick.runs.empty()) RC_ASSERT(quick.total.energy_j >= best - 1e-6);
-}
-
-// At any price, and however little better than the best one known the plan may be.
-RC_GTEST_PROP(LabelSearch, FindsTheBestPlanBelowAnEnergy, ()) {
-  const SmallCase small = arbitrary_case();
-  const double budget_s = 0.5 * *rc::gen::inRange(10, 120);
-  const SwitchingProblem problem = small.problem(budget_s);
-  const LaunchSequence sequence(problem);
-  const PricedSequence priced(sequence, {1.0, 0.25 * *rc::gen::inRange(0, 12)});
-  const auto first =
-      *rc::gen::inRange<std::uint32_t>(0, static_cast<std::uint32_t>(small.clocks.size()));
-  const double best = least(
-      small, [&](const Cost& cost) { return cost.time_s > budget_s ? impossible : cost.energy_j; },
-      first);
-  if (std::isinf(best)) return;
-  const double above_j = best * (1.0 + *rc::gen::element(1e-6, 1e-3, 0.1, 10.0));
-  const LabelResult found = search_labels(priced, first, {budget_s, above_j, 1'000'000});
-  RC_ASSERT(found.complete);
-  const auto cost = iteration_cost(sequence, found.runs);
-  RC_ASSERT(!found.runs.empty() && cost.has_value());
-  RC_ASSERT(found.runs.front().clock == first);
-  RC_ASSERT(cost->time_s <= budget_s);
-  RC_ASSERT(std::abs(cost->energy_j - best) < 1e-9 * best);
-  RC_ASSERT(search_labels(priced, first, {budget_s, best, 1'000'000}).runs.empty());
-  RC_ASSERT(!search_labels(priced, first, {budget_s, above_j, 0}).complete);  // told to give up
+  RC_ASSERT(solution.total.energy_j >= best - 1e-6);
+  RC_ASSERT(solution.lower_bound <= best + 1e-6);
+  if (solution.status == SolveStatus::optimal) RC_ASSERT(solution.total.energy_j <= best + 1e-6);
+  fprintf(stderr, "EXCESS %g %d\n", solution.total.energy_j / best - 1.0, (int)solution.status);
 }
 
 RC_GTEST_PROP(Switching, PlansOfRunsKeepEveryClock, ()) {
