@@ -130,24 +130,6 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
   return best;
 }
 
-// Tries one way to dive after the other while the plan is too far above the bound.
-void PipelinePlanner::dive(const Question& question, const FrontierPlan& prices, double least_j,
-                           std::optional<PipelinePlan>& best, const RunContext& context) const {
-  const bool waits = question.after_end == AfterEnd::wait;
-  const double useful_s = waits ? question.limit_s : std::max(question.target_s, least_time_s_);
-  const ClockDive diving(work_, rounder_);
-  double best_j = total_j(question, *best);
-  for (const DiveOptions& way : ways_to_dive) {
-    if (best_j - least_j <= options_.dive_gap_frac * best_j) return;
-    DiveOptions options = way;
-    options.known_j = best_j - waiting_power_w() * (waits ? question.limit_s : useful_s);
-    auto plan = diving.dive(prices.duration_s, useful_s, options, context);
-    if (!plan || total_j(question, *plan) >= best_j) continue;
-    best_j = total_j(question, *plan);
-    best = std::move(plan);
-  }
-}
-
 // Free durations at times, from the frontier's own sweep if it has them. Nothing if interrupted.
 std::optional<std::vector<FrontierPlan>> PipelinePlanner::durations(
     std::vector<double> times_s, const RunContext& context) const {
@@ -161,23 +143,16 @@ std::optional<std::vector<FrontierPlan>> PipelinePlanner::durations(
 
 // One sweep for all questions; a plan is missing where no plan ends in time.
 std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer(
-    std::span<const Question> questions, std::span<PipelineResult> results,
-    const RunContext& context) const {
+    std::span<const Question> questions, const RunContext& context) const {
   std::vector<double> targets_s;
   for (const Question& question : questions) targets_s.push_back(question.target_s);
   const Candidates candidates = candidates_for(work_.schedule.passes.size());
   auto swept = durations(times_around(targets_s, candidates), context);
   std::vector<std::optional<PipelinePlan>> plans(questions.size());
-  std::vector<FrontierPlan> prices;
   if (!swept) return plans;
-  for (std::size_t i = 0; i < questions.size(); ++i) {
+  for (std::size_t i = 0; i < questions.size(); ++i)
     plans[i] = pick_best(
         questions[i], std::span(*swept).subspan(i * candidates.size(), candidates.size()), context);
-    prices.push_back(std::move((*swept)[i * candidates.size()]));
-  }
-  if (work_.schedule.passes.size() > options_.dive_up_to) return plans;
-  for (std::size_t i = 0; i < questions.size(); ++i)
-    if (plans[i]) dive(questions[i], prices[i], results[i].lower_bound_j, plans[i], context);
   return plans;
 }
 
@@ -196,7 +171,7 @@ std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
   const StageClocks waiting(work_, as_stalls(switching));
   const bool ahead = switching.may_delay();
   const std::size_t count = shorter_for_switching.size();
-  const std::vector<std::optional<PipelinePlan>> unswitched = answer(questions, results, context);
+  const std::vector<std::optional<PipelinePlan>> unswitched = answer(questions, context);
   std::vector<double> times_s;
   for (const Question& question : questions) {
     for (const double share : shorter_for_switching)
@@ -314,7 +289,7 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
     found[i].lower_bound_j = bound_j(found[i].deadline_s, after_end);
   }
   const bool free = options_.switching.is_free();
-  auto plans = free ? answer(questions, found, context)
+  auto plans = free ? answer(questions, context)
                     : answer_switching(questions, found, options_.switching, context);
   if (!free) hold_longer(questions, found, plans, context);
   for (std::size_t i = 0; i < open.size(); ++i) {

@@ -9,7 +9,6 @@
 
 #include "common/run_context.hpp"
 #include "explorer/confidence/confidence.hpp"
-#include "explorer/pipeline/clock_dive.hpp"
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"
@@ -49,11 +48,9 @@ struct PipelineResult {
   [[nodiscard]] bool found() const noexcept { return !plan.option_of_pass.empty(); }
 };
 
-/// How hard to look. A gap is (energy - lower bound) / energy of a plan.
+/// How hard to look, and what changes of clock take.
 struct PlannerOptions {
-  bool exact_sweep = false;      ///< of large pipelines too, see automatic_sweep
-  double dive_gap_frac = 3e-3;   ///< while the gap is larger, one ClockDive after another
-  std::size_t dive_up_to = 512;  ///< passes; above, dives take too long
+  bool exact_sweep = false;  ///< of large pipelines too, see automatic_sweep
   /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
   std::vector<double> deadlines_s = {};
   SwitchModel switching = {};  ///< if changes are not free, plans weigh them: run_search.hpp
@@ -119,10 +116,7 @@ class PipelinePlanner {
   [[nodiscard]] std::optional<std::vector<FrontierPlan>> durations(std::vector<double> times_s,
                                                                    const RunContext& context) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer(std::span<const Question> questions,
-                                                                std::span<PipelineResult> results,
                                                                 const RunContext& context) const;
-  void dive(const Question& question, const FrontierPlan& prices, double least_j,
-            std::optional<PipelinePlan>& best, const RunContext& context) const;
   [[nodiscard]] double total_j(const Question& question, const PipelinePlan& plan) const;
   [[nodiscard]] std::optional<PipelinePlan> pick_best(const Question& question,
                                                       std::span<const FrontierPlan> candidates,

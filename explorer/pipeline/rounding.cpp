@@ -54,13 +54,6 @@ ClockRounder::ClockRounder(const PipelineWork& work) : work_(work) {
     }
     choices_of_type_.push_back(std::move(front));
   }
-  for (const std::vector<PassId>& row : work.schedule.rows()) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      if (work.schedule.passes[index(row[i])].kind == PassKind::forward &&
-          work.schedule.passes[index(row[i + 1])].kind == PassKind::backward)
-        pairs_.emplace_back(row[i].value, row[i + 1].value);
-    }
-  }
   for (const PassId id : topological_order(work.schedule)) order_.push_back(id.value);
   first_edge_.assign(order_.size() + 1, 0);
   for (const Dependency& d : work.schedule.dependencies) ++first_edge_[index(d.from) + 1];
@@ -159,32 +152,8 @@ std::vector<std::uint32_t> ClockRounder::floor(std::span<const double> duration_
   return chosen;
 }
 
-std::array<PipelinePlan, 2> ClockRounder::rounded_down(std::span<const double> duration_s) const {
-  return {plan_of(floor(duration_s, false)), plan_of(floor_pairs(duration_s))};
-}
-
-std::vector<std::uint32_t> ClockRounder::floor_pairs(std::span<const double> duration_s) const {
-  std::vector<std::uint32_t> chosen = floor(duration_s, false);
-  for (const auto& [forward, backward] : pairs_) floor_pair(duration_s, forward, backward, chosen);
-  return chosen;
-}
-
-// The cheapest choices of two passes that together take no longer than both durations.
-void ClockRounder::floor_pair(std::span<const double> duration_s, std::uint32_t forward,
-                              std::uint32_t backward, std::vector<std::uint32_t>& chosen) const {
-  const std::vector<Choice>&first = choices(forward), &second = choices(backward);
-  const double limit_s = (duration_s[forward] + duration_s[backward]) * (1.0 + duration_tolerance);
-  double best_j = first[chosen[forward]].cost_j + second[chosen[backward]].cost_j;
-  auto other = static_cast<std::uint32_t>(second.size() - 1);
-  for (std::uint32_t c = 0; c < first.size(); ++c) {
-    while (other > 0 && first[c].time_s + second[other].time_s > limit_s) --other;
-    if (first[c].time_s + second[other].time_s > limit_s) break;
-    const double both_j = first[c].cost_j + second[other].cost_j;
-    if (both_j >= best_j) continue;
-    best_j = both_j;
-    chosen[forward] = c;
-    chosen[backward] = other;
-  }
+PipelinePlan ClockRounder::rounded_down(std::span<const double> duration_s) const {
+  return plan_of(floor(duration_s, false));
 }
 
 // Follows the schedule of the free durations: a pass may last until the moment at which it ends
@@ -293,13 +262,6 @@ std::optional<PipelinePlan> ClockRounder::round(std::span<const double> duration
   }
   if (best.empty()) return std::nullopt;
   return plan_of(best);
-}
-
-std::optional<PipelinePlan> ClockRounder::spend(const PipelinePlan& plan, double deadline_s) const {
-  auto chosen = chosen_of(plan);
-  if (!chosen || end_s(*chosen) > deadline_s || !spend_all(*chosen, deadline_s))
-    return std::nullopt;
-  return plan_of(*chosen);
 }
 
 double ClockRounder::chosen_cost_j(const std::vector<std::uint32_t>& chosen) const {

@@ -1,10 +1,8 @@
 #pragma once
 // From free durations to clocks that were measured, within a deadline.
 
-#include <array>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "common/run_context.hpp"
@@ -54,14 +52,8 @@ class ClockRounder {
                                                    const PipelinePlan& fast, double deadline_s,
                                                    SlowPart slow_part) const;
 
-  /// Spends the slack of a plan. Nothing if it ends after the deadline.
-  [[nodiscard]] std::optional<PipelinePlan> spend(const PipelinePlan& plan,
-                                                  double deadline_s) const;
-
-  /// Rounds down without spending slack, in two ways: each pass by itself; and each forward pass
-  /// together with the backward pass right after it on its stage. In the steady state of a pipeline
-  /// these two may share the sum of their free durations. Neither plan need end by any time.
-  [[nodiscard]] std::array<PipelinePlan, 2> rounded_down(std::span<const double> duration_s) const;
+  /// Rounds each pass down, without spending slack. The plan need not end by any time.
+  [[nodiscard]] PipelinePlan rounded_down(std::span<const double> duration_s) const;
 
   /// The plan of least energy for the passes of one stage, which run one after the other: an exact
   /// search. Nothing if it ends after the deadline, for several stages, and beyond 64 passes.
@@ -95,9 +87,6 @@ class ClockRounder {
                                              bool vertices_only) const;
   [[nodiscard]] std::vector<std::uint32_t> floor(std::span<const double> duration_s,
                                                  bool vertices_only) const;
-  [[nodiscard]] std::vector<std::uint32_t> floor_pairs(std::span<const double> duration_s) const;
-  void floor_pair(std::span<const double> duration_s, std::uint32_t forward, std::uint32_t backward,
-                  std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] std::vector<std::uint32_t> follow(std::span<const double> duration_s,
                                                   bool vertices_only) const;
   [[nodiscard]] double chosen_cost_j(const std::vector<std::uint32_t>& chosen) const;
@@ -115,9 +104,8 @@ class ClockRounder {
   [[nodiscard]] PipelinePlan plan_of(const std::vector<std::uint32_t>& chosen) const;
 
   const PipelineWork& work_;
-  std::vector<std::vector<Choice>> choices_of_type_;            // Pareto front, fastest first
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // forward, backward right after it
-  std::vector<std::uint32_t> order_;                            // topological order of the passes
+  std::vector<std::vector<Choice>> choices_of_type_;  // Pareto front, fastest first
+  std::vector<std::uint32_t> order_;                  // topological order of the passes
   std::vector<std::uint32_t> first_edge_;
   std::vector<Edge> edges_;
   double steepest_w_ = 0.0;  // largest saving per second between neighbouring choices

@@ -14,15 +14,6 @@ namespace {
 // How many times, found by trial on the Perseus profiles: twice as many find little more.
 constexpr std::size_t steady_times = 96, steady_times_of_many = 24, many_activities = 8192;
 
-std::vector<PipelinePlan> rounded_down(const ClockRounder& rounder,
-                                       std::span<const FrontierPlan> durations) {
-  std::vector<PipelinePlan> plans;
-  for (const FrontierPlan& at : durations) {
-    for (PipelinePlan& plan : rounder.rounded_down(at.duration_s)) plans.push_back(std::move(plan));
-  }
-  return plans;
-}
-
 std::vector<double> steady_times_s(const CrashProblem& problem) {
   std::vector<double> fastest_s, slowest_s;
   for (const std::uint32_t curve : problem.curve_of_activity) {
@@ -42,12 +33,10 @@ std::vector<double> steady_times_s(const CrashProblem& problem) {
 
 }  // namespace
 
-SteadyPlans::SteadyPlans(const ClockRounder& rounder, std::span<const FrontierPlan> durations)
-    : SteadyPlans(rounder, rounded_down(rounder, durations)) {}
-
-SteadyPlans::SteadyPlans(const ClockRounder& rounder, std::vector<PipelinePlan> plans) {
+SteadyPlans::SteadyPlans(const ClockRounder& rounder, std::span<const FrontierPlan> durations) {
   std::vector<Point> points;
-  for (PipelinePlan& plan : plans) {
+  for (const FrontierPlan& at : durations) {
+    PipelinePlan plan = rounder.rounded_down(at.duration_s);
     const double time_s = rounder.time_s(plan), cost_j = rounder.cost_j(plan);
     points.push_back({time_s, cost_j, std::move(plan)});
   }

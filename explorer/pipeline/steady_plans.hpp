@@ -21,9 +21,6 @@ class SteadyPlans {
   /// @param durations  of a sweep, at any times
   SteadyPlans(const ClockRounder& rounder, std::span<const FrontierPlan> durations);
 
-  /// Takes plans that are made already.
-  SteadyPlans(const ClockRounder& rounder, std::vector<PipelinePlan> plans);
-
   /// Splices of the two plans around the deadline that end by it, their slack spent. Empty if no
   /// plan is as fast.
   [[nodiscard]] std::vector<PipelinePlan> ending_by(const ClockRounder& rounder,

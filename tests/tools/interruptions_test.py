@@ -46,7 +46,7 @@ COMMANDS = {
     "transfer": ["transfer --db r.db --batches 1,2,3,5,8,10,13,20,30,40 --tp 1,2,4,8 -o x.json --page x.html"],
     "remeasure": ["remeasure --campaigns 100000 -o x.csv"],
     "pipeline plan": [
-        f"pipeline plan {PIPELINE} --microbatches 48 --gap 0.001 --slack 0,1,2,3,4,5,10 -o x.json --gantt x.svg --db new.db --plan-file x.plan.json"
+        f"pipeline plan {PIPELINE} --microbatches 48 --switch-stall-us 1000 --slack 0,1,2,3,4,5,10 -o x.json --gantt x.svg --db new.db --plan-file x.plan.json"
     ],
     "pipeline front": [f"pipeline front {PIPELINE} --microbatches 1024 --exact -o x.csv"],
     "pipeline straggle": [f"pipeline straggle {PIPELINE} --microbatches 96 --data-parallel 16 --throttle 1.05,1.1,1.2,1.3 --lost-stage -o x.csv"],

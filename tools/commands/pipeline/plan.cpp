@@ -39,7 +39,6 @@ namespace {
 struct PlanOptions {
   PipelineInput input;
   std::vector<double> deadlines_s;
-  std::optional<double> gap_pct;
   PriceOptions prices;
   double jitter_pct = 0.0;
   std::uint32_t jitter_runs = 200;
@@ -352,23 +351,6 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
   if (for_people) print_notes(plan_notes(o, planner, plans, loaded));
 }
 
-// With --gap plans dive until they are so close, in pipelines that are larger too.
-void look_for_gap(const PlanOptions& o, const PipelineWork& work, PlannerOptions& options) {
-  constexpr std::size_t most_passes = 4096;  // more take minutes
-  if (!o.gap_pct) return;
-  if (!(*o.gap_pct >= 0.0))
-    throw UsageError(fmt::format("--gap is {}; expected a number >= 0", *o.gap_pct));
-  const std::size_t passes = work.schedule.passes.size();
-  if (passes > most_passes)
-    throw UsageError(
-        fmt::format("--gap does nothing beyond {} passes; these are {}", most_passes, passes));
-  if (!options.switching.is_free())
-    throw UsageError("--gap does nothing where changes of clock cost time or energy",
-                     {.in = {}, .hint = "--switching none takes them as free"});
-  options.dive_gap_frac = *o.gap_pct / 100.0;
-  options.dive_up_to = most_passes;
-}
-
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   check_given(o.prices);
   if (!o.db.empty())
@@ -384,7 +366,6 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   }
   PlannerOptions options = planner_options(o.input);
   options.deadlines_s = deadlines_s(o, work);
-  look_for_gap(o, work, options);
   give_parts();
   const PipelinePlanner planner(work, options, context);
   // The cheapest plan last.
@@ -422,10 +403,6 @@ Action setup_pipeline_plan(CommandLine& app) {
                  "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
       ->delimiter(',');
   add_prices(app, o->prices);
-  app.add_option(
-      "--gap", o->gap_pct,
-      "Look for plans up to this far above their bound, %: below 0.3 longer than without "
-      "(seconds to minutes), above it less");
   app.add_option("--jitter", o->jitter_pct, "Spread of each pass's time, standard deviation, %")
       ->capture_default_str();
   app.add_option("--jitter-runs", o->jitter_runs, "Simulated iterations with jitter")
