@@ -23,7 +23,6 @@ namespace {
 // until the simulator finds one in time.
 constexpr std::array shorter{0.0,   0.0005, 0.001, 0.002, 0.004, 0.008, 0.016,
                              0.032, 0.064,  0.1,   0.16,  0.25,  0.4};
-constexpr int halvings = 5;       // of the share, between the last late plan and the first in time
 constexpr int most_repairs = 60;  // replays of a late plan while it is sped up
 
 bool may_stall(const SwitchModel& switching) {
@@ -161,32 +160,17 @@ void GraphPlanner::repair(GraphPlanResult& result, const LaunchUnits& units,
   }
 }
 
-// Tries the whole time, then shorter ones, until the simulator finds a plan in time; then times
-// between that one and the one before. If the first plan is late, it is repaired too.
+// Tries the whole time, then shorter ones, until the simulator finds a plan in time. If the first
+// plan is late, it is repaired too.
 void GraphPlanner::search_targets(GraphPlanResult& result, const LaunchUnits& units,
                                   const ClocksFor& clocks_for, const RunContext& context) {
   const double before_s = target_s(result.deadline_s);
-  double late = 0.0;
   for (std::size_t k = 0; k < shorter.size() && !context.stop_requested(); ++k) {
     const FrontierPlan* target = targets_->beside.at(before_s, k, context);
     if (target == nullptr) return;
     auto clocks = clocks_for(*target, result.deadline_s * (1.0 - shorter[k]));
-    if (!clocks) return;
-    if (!keep_if_better(result, plan_of(units, *clocks))) {
-      late = shorter[k];
-      if (k == 0) repair(result, units, std::move(*clocks), context);
-      continue;
-    }
-    if (k == 0) return;
-    double in_time = shorter[k];
-    for (int i = 0; i < halvings; ++i) {
-      const double middle = 0.5 * (in_time + late);
-      clocks = clocks_for(*target, result.deadline_s * (1.0 - middle));
-      if (!clocks) return;
-      const bool ends_in_time = keep_if_better(result, plan_of(units, *clocks));
-      (ends_in_time ? in_time : late) = middle;
-    }
-    return;
+    if (!clocks || keep_if_better(result, plan_of(units, *clocks))) return;
+    if (k == 0) repair(result, units, std::move(*clocks), context);
   }
 }
 
@@ -236,8 +220,7 @@ void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
           return clock_of_unit;
         },
         context);
-    share_gpus(result, units, context);
-    return even_out(result, units, context);
+    return share_gpus(result, units, context);
   }
   search_targets(
       result, units,
@@ -249,7 +232,6 @@ void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
       },
       context);
   share_gpus(result, units, context);
-  even_out(result, units, context);
 }
 
 // The bound of launches alone.

@@ -166,7 +166,6 @@ class GraphPlanner {
   void search_targets(GraphPlanResult& result, const LaunchUnits& units,
                       const ClocksFor& clocks_for, const RunContext& context);
   void share_gpus(GraphPlanResult& result, const LaunchUnits& units, const RunContext& context);
-  void even_out(GraphPlanResult& result, const LaunchUnits& units, const RunContext& context);
   void repair(GraphPlanResult& result, const LaunchUnits& units, std::vector<ClockId> clock_of_unit,
               const RunContext& context);
 

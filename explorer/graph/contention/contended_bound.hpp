@@ -24,9 +24,6 @@ class ContendedBound {
   /// Whether anything can run beside a launch of a GPU's main stream.
   [[nodiscard]] bool matters() const noexcept;
 
-  /// What may run beside what, as far as the arcs of the graph say it, shape [gpus].
-  [[nodiscard]] const std::vector<GpuLanes>& lanes() const noexcept { return lanes_; }
-
   /// Whether other streams of a GPU than the main one run anything, shape [gpus].
   [[nodiscard]] std::vector<bool> shared_gpus() const;
 
@@ -57,7 +54,7 @@ class ContendedBound {
   const ExecutionGraph& graph_;
   PairCosts pairs_;
   std::vector<double> least_s_;  // of activities alone
-  std::vector<GpuLanes> lanes_;
+  std::vector<GpuLanes> lanes_;  // what may run beside what, as the arcs say, shape [gpus]
   std::optional<std::vector<double>> most_s_;  // longest_times_s(), once asked for
   std::vector<std::vector<double>> passed_s_;  // most_passed_s(), shape [gpus], once asked for
 };

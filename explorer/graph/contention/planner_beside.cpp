@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "explorer/graph/contention/even_arrivals.hpp"
 #include "explorer/graph/contention/planner_prices.hpp"
 
 namespace rubato {
@@ -47,24 +46,6 @@ void GraphPlanner::share_gpus(GraphPlanResult& result, const LaunchUnits& units,
     std::copy_n(late.begin(), middle, clocks.begin());
     (keep_if_better(result, plan_of(units, clocks)) ? least : most) = middle;
   }
-}
-
-// For plans per launch: ranks wait less for each other at collectives.
-void GraphPlanner::even_out(GraphPlanResult& result, const LaunchUnits& units,
-                            const RunContext& context) {
-  if (result.question.grain != GraphGrain::launch || !result.found()) return;
-  std::vector<ClockId> clocks;
-  for (std::uint32_t u = 0; u < units.size(); ++u)
-    clocks.push_back(result.plan.clock_of_activity[units.members(u).front()]);
-  GraphRun last;
-  const auto replay = [&](const std::vector<ClockId>& clock_of_unit) -> const GraphRun& {
-    GraphPlan plan = plan_of(units, clock_of_unit);
-    last = simulator_.run(plan);
-    keep_if_better(result, std::move(plan), last);
-    return last;
-  };
-  try_even_arrivals(alone_, prices_->contended.lanes(), units, std::move(clocks), result.deadline_s,
-                    replay, context);
 }
 
 }  // namespace rubato
