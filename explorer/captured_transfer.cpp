@@ -1,4 +1,3 @@
-#include "explorer/captured_transfer.hpp"
 
 #include <algorithm>
 #include <set>
@@ -14,6 +13,7 @@
 #include "explorer/results/first_row.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_choice.hpp"
+#include "explorer/transfer.hpp"
 #include "sim/graph/comm_sms.hpp"
 #include "traces/graph/capture_graph.hpp"
 
@@ -91,8 +91,8 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
           .host_power_w = stored_host_power_w(store, {true, whole(row[3])})};
 }
 
-CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
-                          GraphExplorationInput input, const RunContext& context) {
+Transfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
+                  GraphExplorationInput input, const RunContext& context) {
   input.questions = {plan.question};
   input.grid = plan.grid;
   input.host_power_w = plan.host_power_w;
@@ -123,18 +123,17 @@ CapturedTransfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
   const PlayedRun played = play(model, simulator, scores, grid.default_clock(),
                                 switching.value_or(SwitchModel{}), baseline);
   const GraphRun& run = played.run;
-  CapturedTransfer result{.baseline = {baseline.span_s, baseline.total_energy_j},
-                          .played = {run.span_s, run.total_energy_j},
-                          .own = {},
-                          .deadline_s = (1.0 + plan.question.slack_frac) * baseline.span_s,
-                          .clock_changes = 0,
-                          .known_frac = played.known_frac,
-                          .notes = std::move(notes)};
+  Transfer result;
+  result.baseline = {baseline.span_s, baseline.total_energy_j};
+  result.transferred = {run.span_s, run.total_energy_j};
+  result.deadline_s = (1.0 + plan.question.slack_frac) * baseline.span_s;
+  result.known_frac = played.known_frac;
+  result.notes = std::move(notes);
   for (const GpuTotals& gpu : run.gpus) result.clock_changes += gpu.clock_changes;
   if (!found.plans.empty() && found.plans.front().result.found()) {
     const PlanChange& change = found.plans.front().change_as_played();
-    result.own = {(1.0 + change.time_frac) * baseline.span_s,
-                  (1.0 + change.energy_frac) * baseline.total_energy_j};
+    result.own = Cost{(1.0 + change.time_frac) * baseline.span_s,
+                      (1.0 + change.energy_frac) * baseline.total_energy_j};
   }
   return result;
 }

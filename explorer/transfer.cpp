@@ -56,7 +56,34 @@ void refuse_prices(std::int64_t plan_id, std::string_view goal) {
                      {.in = {}, .hint = "plan on the other GPU with 'rubato explore --goal cost'"});
 }
 
+// How many points of the baseline one plan takes more energy than another.
+std::optional<double> points_over(const Transfer& t, const std::optional<Cost>& other) {
+  if (!other) return std::nullopt;
+  return 100.0 * (t.transferred.energy_j - other->energy_j) / t.baseline.energy_j;
+}
+
+std::optional<double> saving_of(const Transfer& t, const std::optional<Cost>& plan) {
+  if (!plan) return std::nullopt;
+  return -change_pct(plan->energy_j, t.baseline.energy_j);
+}
+
 }  // namespace
+
+double Transfer::saving_pct() const noexcept { return *saving_of(*this, transferred); }
+double Transfer::time_pct() const noexcept {
+  return change_pct(transferred.time_s, baseline.time_s);
+}
+std::optional<double> Transfer::own_saving_pct() const noexcept { return saving_of(*this, own); }
+std::optional<double> Transfer::own_time_pct() const noexcept {
+  return own ? std::optional(change_pct(own->time_s, baseline.time_s)) : std::nullopt;
+}
+std::optional<double> Transfer::in_time_saving_pct() const noexcept {
+  return saving_of(*this, own_in_time);
+}
+std::optional<double> Transfer::regret_points() const noexcept { return points_over(*this, own); }
+std::optional<double> Transfer::equal_time_regret_points() const noexcept {
+  return points_over(*this, own_in_time);
+}
 
 StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
   const QueryResult found = store.query(fmt::format(
@@ -101,6 +128,8 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
 
 namespace {
 
+Cost cost_of(const Totals& total) { return {total.time_s, total.energy_j}; }
+
 // Clocks of the plan for the kernels it knows, nothing for the others.
 std::vector<std::optional<ClockId>> known_clocks(const StoredPlan& plan, const Trace& trace,
                                                  const ClockGrid& grid) {
@@ -141,18 +170,20 @@ void replay_plan(const StoredPlan& plan, const Trace& trace, const ClockGrid& gr
   for (const auto& clock : known) clocks.push_back(clock.value_or(grid.default_clock()));
   const Plan transferred = plan_by_kernel(trace, clocks);
   const GpuModel model(plan.spec, trace, plan.power_limit_w);
-  result.transferred = simulate(trace, model, grid, transferred, plan.switching).total;
-  add_power(result.transferred, plan.host_power_w);
+  Totals total = simulate(trace, model, grid, transferred, plan.switching).total;
+  add_power(total, plan.host_power_w);
+  result.transferred = cost_of(total);
   std::vector<GpuModel> draws = draw_models(model, trace, drawn_models);
   const ModelErrors errors = model_errors(plan.spec);
-  result.interval = saving_interval(trace, model, draws, grid, transferred, errors, plan.switching,
-                                    plan.host_power_w);
+  SavingInterval interval = saving_interval(trace, model, draws, grid, transferred, errors,
+                                            plan.switching, plan.host_power_w);
   for (GpuModel& draw : draws) draw = with_full_waves(draw, trace);
   const SavingInterval full =
       saving_interval(trace, with_full_waves(model, trace), draws, grid, transferred, errors,
                       plan.switching, plan.host_power_w);
-  reach_over(result.interval.time, full.time);
-  reach_over(result.interval.energy, full.energy);
+  reach_over(interval.time, full.time);
+  reach_over(interval.energy, full.energy);
+  result.interval = interval;
 }
 
 // Shares of the default clocks' time.
@@ -182,22 +213,21 @@ Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& 
   const Exploration own = explore(input, context);
   const auto known = known_clocks(plan, trace, own.grid);
   Transfer result;
-  result.trace = trace.name;
-  result.baseline = own.baseline.total;
+  result.run = trace.name;
+  result.baseline = cost_of(own.baseline.total);
   replay_plan(plan, trace, own.grid, known, result);
   add_shares(result, own.baseline, known);
-  const auto take = [](const Exploration& found, Totals& totals) {
-    if (found.plans.empty() || !found.plans.front().found()) return false;
-    totals = found.plans.front().sim.total;
-    return true;
+  const auto first_plan = [](const Exploration& found) -> std::optional<Cost> {
+    if (found.plans.empty() || !found.plans.front().found()) return std::nullopt;
+    return cost_of(found.plans.front().sim.total);
   };
-  result.own_found = take(own, result.own);
+  result.own = first_plan(own);
   // Without it the last digits of a sum might make the transferred plan itself too slow.
   constexpr double rounding = 1e-9;
   input.questions = {
       {plan.question.granularity, Aggregation::global,
        LeastWaste{result.transferred.time_s / result.baseline.time_s - 1.0, rounding}}};
-  result.own_in_time_found = take(explore(input, context), result.own_in_time);
+  result.own_in_time = first_plan(explore(input, context));
   return result;
 }
 

@@ -10,7 +10,6 @@
 
 #include "common/numbers.hpp"
 #include "tools/drawing/svg.hpp"
-#include "tools/drawing/transfer_values.hpp"
 
 namespace rubato {
 
@@ -32,12 +31,12 @@ using Value = std::function<std::optional<double>(const Transfer&)>;
 
 // 90 % intervals of what the transferred plan saves, %, and of its change of time.
 Interval plan_saving_interval(const Transfer& t) {
-  Interval saving = t.interval.energy;
-  saving.low_pct = -t.interval.energy.high_pct;
-  saving.high_pct = -t.interval.energy.low_pct;
+  Interval saving = t.interval->energy;
+  saving.low_pct = -t.interval->energy.high_pct;
+  saving.high_pct = -t.interval->energy.low_pct;
   return saving;
 }
-Interval plan_time_interval(const Transfer& t) { return t.interval.time; }
+Interval plan_time_interval(const Transfer& t) { return t.interval->time; }
 
 // A column of the picture: transfers [first, last).
 struct Panel {
@@ -69,16 +68,16 @@ std::string tooltip(const Transfer& t) {
   std::string text = fmt::format(
       "{}: {} % saved at {} % time; {:.0f} W at default clocks, {:.0f} % of the time at "
       "the power limit",
-      t.trace, format_fixed(*plan_saving_pct(t), 2), format_signed(*plan_time_pct(t), 2),
-      t.baseline.average_power_w(), 100.0 * t.limited_frac);
-  if (t.own_found) {
+      t.run, format_fixed(t.saving_pct(), 2), format_signed(t.time_pct(), 2), power_w(t.baseline),
+      100.0 * t.limited_frac);
+  if (t.own) {
     text += fmt::format("; its own plan saves {} % at {} % time",
-                        format_fixed(*own_saving_pct(t), 2), format_signed(*own_time_pct(t), 2));
+                        format_fixed(*t.own_saving_pct(), 2), format_signed(*t.own_time_pct(), 2));
   }
-  if (t.own_in_time_found) {
-    text +=
-        fmt::format("; in the plan's time {} % could be saved, regret {} points",
-                    format_fixed(*in_time_saving_pct(t), 2), format_fixed(*regret_points(t), 2));
+  if (t.own_in_time) {
+    text += fmt::format("; in the plan's time {} % could be saved, regret {} points",
+                        format_fixed(*t.in_time_saving_pct(), 2),
+                        format_fixed(*t.equal_time_regret_points(), 2));
   }
   return text;
 }
@@ -87,16 +86,18 @@ class Picture {
  public:
   Picture(const TransferCaption& caption, std::span<const DrawnTransfer> transfers, Screen screen)
       : caption_(caption), transfers_(transfers), phone_(screen == Screen::phone) {
-    rows_ = {
-        {"energy saved, %",
-         phone_ ? 140.0 : 170.0,
-         {{own_saving_pct, own_colour},
-          {in_time_saving_pct, own_colour, true},
-          {plan_saving_pct, plan_colour, false, plan_saving_interval}}},
-        {"regret at equal time, points", 80.0, {{regret_points, plan_colour}}},
-        {"change of time, %",
-         100.0,
-         {{own_time_pct, own_colour}, {plan_time_pct, plan_colour, false, plan_time_interval}}}};
+    rows_ = {{"energy saved, %",
+              phone_ ? 140.0 : 170.0,
+              {{&Transfer::own_saving_pct, own_colour},
+               {&Transfer::in_time_saving_pct, own_colour, true},
+               {&Transfer::saving_pct, plan_colour, false, plan_saving_interval}}},
+             {"regret at equal time, points",
+              80.0,
+              {{&Transfer::equal_time_regret_points, plan_colour}}},
+             {"change of time, %",
+              100.0,
+              {{&Transfer::own_time_pct, own_colour},
+               {&Transfer::time_pct, plan_colour, false, plan_time_interval}}}};
     for (std::size_t i = 0; i < transfers.size(); ++i) {
       if (i == 0 || transfers[i].panel != transfers[i - 1].panel) panels_.push_back({i, i, 0.0});
       panels_.back().last = i + 1;
@@ -291,10 +292,10 @@ class Picture {
     Points outline, back;
     for (std::size_t i = panel.first; i < panel.last; ++i) {
       const Transfer& t = transfers_[i].transfer;
-      const auto upper = in_time_saving_pct(t);
+      const auto upper = t.in_time_saving_pct();
       if (!upper) continue;
       outline.emplace_back(x(panel, i), row.at(*upper));
-      back.emplace_back(x(panel, i), row.at(*plan_saving_pct(t)));
+      back.emplace_back(x(panel, i), row.at(t.saving_pct()));
     }
     outline.insert(outline.end(), back.rbegin(), back.rend());
     if (outline.size() >= 4)
@@ -307,7 +308,7 @@ class Picture {
       const double at = x(panel, i), y = bottom_ + 16.0;
       if (named) {
         svg.text(
-            at, y, transfers_[i].transfer.trace,
+            at, y, transfers_[i].transfer.run,
             fmt::format(
                 R"style(class="soft" fill="#555" text-anchor="end" transform="rotate(-35 {:.1f} {:.1f})")style",
                 at, y));

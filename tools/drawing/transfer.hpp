@@ -36,7 +36,11 @@ struct TransferCaption {
                                        std::span<const DrawnTransfer> transfers,
                                        Screen screen = Screen::desk);
 
-/// What the plan saves on average, and what each trace's own plan would.
+/// Average power, W.
+[[nodiscard]] inline double power_w(const Cost& total) { return total.energy_j / total.time_s; }
+
+/// What the plan saves on average, on how many deadlines are kept where there are some, and what
+/// plans of their own would save.
 [[nodiscard]] Answer transfer_answer(std::span<const DrawnTransfer> transfers);
 
 /// An HTML page with the picture and the numbers behind it.

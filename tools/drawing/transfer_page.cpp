@@ -8,7 +8,7 @@
 #include "common/numbers.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/transfer.hpp"
-#include "tools/drawing/transfer_values.hpp"
+#include "tools/terminal/output_table.hpp"
 
 namespace rubato {
 
@@ -21,35 +21,56 @@ std::string number(std::optional<double> value) {
 }  // namespace
 
 Answer transfer_answer(std::span<const DrawnTransfer> transfers) {
-  double saved = 0.0, time = 0.0, regret = 0.0, worst = 0.0;
-  std::size_t count = 0, with_regret = 0;
-  std::string worst_trace;
+  double energy = 0.0, time = 0.0, regret = 0.0;
+  std::size_t count = 0, with_deadline = 0, kept = 0, with_regret = 0;
+  const DrawnTransfer* worst = nullptr;
+  bool same_time = false;
+  const auto regret_of = [](const Transfer& t) {
+    return t.own_in_time ? t.equal_time_regret_points() : t.regret_points();
+  };
   for (const DrawnTransfer& drawn : transfers) {
     if (drawn.source) continue;
+    const Transfer& t = drawn.transfer;
     ++count;
-    saved += *plan_saving_pct(drawn.transfer);
-    time += *plan_time_pct(drawn.transfer);
-    const auto lost = regret_points(drawn.transfer);
+    energy -= t.saving_pct();
+    time += t.time_pct();
+    with_deadline += t.deadline_s.has_value();
+    kept += t.in_time();
+    const auto lost = regret_of(t);
     if (!lost) continue;
     ++with_regret;
     regret += *lost;
-    if (worst_trace.empty() || *lost > worst) {
-      worst = *lost;
-      worst_trace = drawn.transfer.trace;
-    }
+    same_time |= t.own_in_time.has_value();
+    if (worst == nullptr || *lost > *regret_of(worst->transfer)) worst = &drawn;
   }
   if (count == 0) return Answer().say("Nothing but the trace it was found on.");
   const auto mean = [](double sum, std::size_t n) { return sum / static_cast<double>(n); };
+  const bool one = count == 1;
   Answer answer;
-  answer.say(fmt::format("On {} other traces the plan changes energy by ", count))
-      .lead(format_signed(-mean(saved, count), 2) + " %")
+  answer
+      .say(one ? "There the plan changes energy by "
+               : fmt::format("On {} {} the plan changes energy by ", count,
+                             with_deadline > 0 ? "captured runs" : "other traces"))
+      .lead(change_words(mean(energy, count)))
       .say(" and time by ")
-      .lead(format_signed(mean(time, count), 2) + " %")
-      .say(" in the mean.");
+      .lead(change_words(mean(time, count)))
+      .say(one ? "" : " in the mean");
+  if (with_deadline > 0) {
+    answer.say(one ? fmt::format("; the deadline is {}", kept == 1 ? "kept" : "missed")
+                   : fmt::format("; the deadline is kept on {}", kept));
+  }
+  answer.say(".");
   if (with_regret > 0) {
     answer.say(fmt::format(
-        " Plans of their own would save {:.2f} points more in the same time; most, {:.2f}, on {}.",
-        mean(regret, with_regret), worst, worst_trace));
+        " {} would save {} points more{}{}.", one ? "A plan of its own" : "Plans of their own",
+        format_fixed(mean(regret, with_regret), 2),
+        same_time ? " in the same time"
+        : one     ? ""
+                  : " in the mean",
+        same_time && !one
+            ? fmt::format("; most, {}, on {}", format_fixed(*regret_of(worst->transfer), 2),
+                          worst->transfer.run)
+            : ""));
   }
   return answer;
 }
@@ -59,11 +80,11 @@ namespace {
 std::string transfer_numbers(std::span<const DrawnTransfer> transfers) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [t, panel, batch, source] : transfers) {
-    const auto own = own_saving_pct(t);
-    rows.push_back({page_text(t.trace), number(-*plan_saving_pct(t)), number(plan_time_pct(t)),
-                    number(own ? std::optional(-*own) : own), number(own_time_pct(t)),
-                    number(own ? std::optional(100.0 * t.regret_frac()) : own),
-                    number(regret_points(t)), fmt::format("{:.0f}", t.baseline.average_power_w()),
+    const auto own = t.own_saving_pct();
+    rows.push_back({page_text(t.run), number(-t.saving_pct()), number(t.time_pct()),
+                    number(own ? std::optional(-*own) : own), number(t.own_time_pct()),
+                    number(t.regret_points()), number(t.equal_time_regret_points()),
+                    fmt::format("{:.0f}", power_w(t.baseline)),
                     fmt::format("{:.1f}", 100.0 * t.limited_frac),
                     fmt::format("{:.1f}", 100.0 * t.known_frac)});
   }

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
-#include "explorer/captured_transfer.hpp"
 #include "explorer/graph/plan_interval.hpp"
 #include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_file.hpp"
+#include "explorer/transfer.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/made_exploration.hpp"
 #include "tests/small_graph.hpp"
@@ -155,17 +155,17 @@ TEST(CommSmsPlans, AreKeptWithTheirSms) {
   EXPECT_EQ(file.plans.front().comm_sms, 8.0);
   const StoredGraphPlan plan = load_graph_plan(store, 1);
   EXPECT_EQ(plan.comm_sms, 8.0);
-  const CapturedTransfer same = transfer(store, plan, overlapped(step, 200'000, {}));
-  EXPECT_NEAR(same.played.energy_j, found.plans[0].result.run.total_energy_j, 1e-9);
+  const Transfer same = transfer(store, plan, overlapped(step, 200'000, {}));
+  EXPECT_NEAR(same.transferred.energy_j, found.plans[0].result.run.total_energy_j, 1e-9);
   EXPECT_TRUE(same.notes.empty());
   // Where none runs beside compute, the clocks are played and the SMs are not.
   constexpr MadeStep no_collectives{.layers = 2, .launches_per_layer = 1, .kernel_ns = 400'000};
   GraphExplorationInput alone = made_exploration_input(no_collectives, {});
   for (Kernel& kernel : alone.captures.front().kernels) kernel.kind = KernelClass::gemm;
-  const CapturedTransfer other = transfer(store, plan, alone);
+  const Transfer other = transfer(store, plan, alone);
   ASSERT_EQ(other.notes.size(), 1U);
   EXPECT_NE(other.notes[0].find("on 8 SMs; none runs beside compute here"), std::string::npos);
-  EXPECT_GT(other.played.energy_j, 0.0);
+  EXPECT_GT(other.transferred.energy_j, 0.0);
 }
 
 // Clocks lower than the captured one draw out what fewer SMs add: intervals are drawn around that.

@@ -1,8 +1,14 @@
-// rubato transfer: a plan found on one trace, applied to others.
+// rubato transfer: a plan found on one run, applied to others: of a trace to traces, of a captured
+// run to captures.
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,7 +21,8 @@
 #include "explorer/transfer.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/commands/plans/transfer_captured.hpp"
+#include "tools/commands/plans/explore_captured.hpp"
+#include "tools/commands/plans/transfer_table.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/transfer.hpp"
 #include "tools/options/captured.hpp"
@@ -72,74 +79,55 @@ std::vector<Target> targets_of(const TransferOptions& o) {
   return targets;
 }
 
-// "plan 9 (kernel, global, strict_waste), found on gpt3-xl".
-std::string describe(const StoredPlan& plan) {
-  const std::string which =
-      plan.plan_id == 0 ? "the given plan" : fmt::format("plan {}", plan.plan_id);
-  return fmt::format("{} ({}, {}, {}), found on {}", which, name_of(plan.question.granularity),
-                     name_of(plan.question.aggregation), name_of(plan.question.goal),
-                     printable(plan.trace));
-}
-
-// Without rows; the columns are those of row_of.
-OutputTable transfer_table() {
-  return OutputTable({{.key = "trace", .whole = true},
-                      {.key = "plan_id", .for_programs = true},
-                      {.key = "plan_trace", .for_programs = true},
-                      {"power_w", "default W", 0, false, Room::spare},
-                      {"limited_pct", "at limit %", 1, false, Room::spare},
-                      {"known_pct", "known time %", 1, false, Room::detail},
-                      {"time_change_pct", "time %", 2},
-                      {"energy_change_pct", "energy %", 2},
-                      {"time_change_low_pct", "low", 2, true},
-                      {"time_change_high_pct", "high", 2, true},
-                      {"time_change_expected_pct", "expected", 2, true},
-                      {.key = "energy_change_low_pct", .for_programs = true},
-                      {.key = "energy_change_high_pct", .for_programs = true},
-                      {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
-                      {"energy_change_expected_pct", "expected", 2, false, Room::detail},
-                      {"own_time_change_pct", "own time %", 2, false, Room::detail},
-                      {"own_energy_change_pct", "own energy %", 2},
-                      {"regret_points", "regret", 2},
-                      {"equal_time_regret_points", "at equal time", 2, false, Room::detail}});
-}
-
-std::vector<Cell> row_of(const StoredPlan& plan, const Transfer& t) {
-  const auto own = [&](double value) { return t.own_found ? Cell(value) : Cell(std::monostate{}); };
-  return {t.trace,
-          plan.plan_id == 0 ? Cell() : Cell(plan.plan_id),
-          plan.trace,
-          t.baseline.average_power_w(),
-          100.0 * t.limited_frac,
-          100.0 * t.known_frac,
-          change_pct(t.transferred.time_s, t.baseline.time_s),
-          change_pct(t.transferred.energy_j, t.baseline.energy_j),
-          t.interval.time.low_pct,
-          t.interval.time.high_pct,
-          t.interval.time.median_pct,
-          t.interval.energy.low_pct,
-          t.interval.energy.high_pct,
-          range_cell(t.interval.energy.low_pct, t.interval.energy.high_pct),
-          t.interval.energy.median_pct,
-          own(change_pct(t.own.time_s, t.baseline.time_s)),
-          own(change_pct(t.own.energy_j, t.baseline.energy_j)),
-          own(100.0 * t.regret_frac()),
-          t.own_in_time_found ? Cell(100.0 * t.equal_time_regret_frac()) : Cell(std::monostate{})};
+// Applies a plan to so many runs, one after the other, and prints what came of it.
+// @return as far as it came
+std::vector<DrawnTransfer> apply(const TransferredPlan& plan, double host_power_w, std::size_t runs,
+                                 const std::function<DrawnTransfer(std::size_t)>& transfer_to,
+                                 OutputFormat format, const RunContext& context) {
+  std::vector<DrawnTransfer> drawn;
+  give_parts();
+  while (drawn.size() < runs) {
+    DrawnTransfer next = transfer_to(drawn.size());
+    if (context.stop_requested()) break;
+    for (const std::string& note : next.transfer.notes)
+      tell("note: {}: {}\n", next.transfer.run, note);
+    drawn.push_back(std::move(next));
+    context.report({.done = drawn.size(), .total = runs, .note = drawn.back().transfer.run});
+  }
+  tell_done(drawn.size(), runs, plan.captured ? "captured runs" : "traces");
+  if (drawn.empty()) return drawn;
+  const bool for_people = format == OutputFormat::table;
+  if (for_people) {
+    print_notes(answer_text(
+        fmt::format("{}, on {}{}", found_words(plan), plan.gpu, beside_gpu(host_power_w)),
+        transfer_answer(drawn)));
+  }
+  print(transfer_table(plan, drawn), format);
+  if (for_people) {
+    print_notes(plan.captured ? "\nChange is against the default clocks of each capture, changes "
+                                "of clock counted. own "
+                                "energy: the best plan found on that capture itself; regret: "
+                                "points that the plan saves "
+                                "less.\n"
+                              : "\nChange is against the default clocks of each trace. own energy: "
+                                "the best plan found "
+                                "on that trace itself; regret: points that the plan saves less; 90 "
+                                "%: interval of the "
+                                "saving.\n");
+  }
+  return drawn;
 }
 
 void write_pictures(const TransferOptions& o, const StoredPlan& plan,
                     const std::vector<DrawnTransfer>& drawn) {
-  const TransferCaption caption{
-      .plan =
-          fmt::format("{} ({}, {}, {})",
-                      plan.plan_id == 0 ? "The given plan" : fmt::format("Plan {}", plan.plan_id),
-                      name_of(plan.question.granularity), name_of(plan.question.aggregation),
-                      name_of(plan.question.goal)),
-      .found_on = plan.trace,
-      .gpu = plan.spec.title,
-      .clocks = plan.grid,
-      .power_limit_w = plan.power_limit_w,
-      .model_error = model_error_text(plan.spec)};
+  std::string words = plan_words(name_of(plan));
+  words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
+  const TransferCaption caption{.plan = std::move(words),
+                                .found_on = plan.trace,
+                                .gpu = plan.spec.title,
+                                .clocks = plan.grid,
+                                .power_limit_w = plan.power_limit_w,
+                                .model_error = model_error_text(plan.spec)};
   if (!o.page.empty()) write_output(o.page, transfer_page(caption, drawn));
   if (!o.plot.empty()) write_output(o.plot, transfer_svg(caption, drawn));
 }
@@ -153,41 +141,104 @@ void require_database(const TransferOptions& o) {
       {.in = {}, .hint = "or, for traces, --plan FILE.csv with columns kernel, mem, core"});
 }
 
-ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
-  if (!o.batches.empty() || !o.tensor_parallel.empty() || !o.page.empty() || !o.plot.empty()) {
-    throw UsageError("--batches, --tp, --page and --plot are for plans of traces",
-                     {.in = {}, .hint = "what is given is a captured run"});
-  }
-  require_database(o);
-  TransferCapturedOptions captured{
-      .db = o.db,
-      .plan_id = o.plan.empty() ? std::nullopt : std::optional(plan_named(o.plan).id),
-      .runs = {},
-      .host_power_w = o.host_power_w,
-      .each = o.captured};
-  for (const std::string& file : o.traces) captured.runs.push_back({file});
-  if (!o.ranks.empty()) captured.runs.push_back(files_of_patterns(o.ranks));
-  if (captured.runs.empty())
-    throw UsageError("no capture to play the plan on; name one, or give --ranks");
-  captured.each.step = o.step.step;
-  captured.each.partial = o.step.partial;
-  captured.each.format = o.format;
-  return transfer_captured(captured, context);
+// The answer of the newest of the runs that fit, else of the newest run; runs that somebody asked
+// for come before those of experiments.
+// @param runs  rows of id and name, newest first; not empty
+template <class Fits>
+std::int64_t plan_for(const ResultStore& store, bool captured, const QueryResult& runs,
+                      const Fits& fits) {
+  const auto fitting =
+      std::ranges::find_if(runs.rows, [&](const auto& row) { return fits(text(row[1])); });
+  const auto& row = fitting != runs.rows.end() ? *fitting : runs.rows.front();
+  return choose_plans(store, {.captured = captured, .id = whole(row[0])}, "", "", {})
+      .plans.front()
+      .id;
 }
 
-// The answer of the newest run of one of the traces, else of the newest run of any; runs that
-// somebody asked for come before those of experiments.
 std::int64_t plan_for(const ResultStore& store, std::span<const Target> targets) {
   const QueryResult found = store.query(
       "SELECT run_id, trace_name FROM runs ORDER BY asked DESC, created_utc DESC, run_id DESC");
   if (found.rows.empty())
     throw UsageError("the database has no runs", {.in = {}, .hint = "name a plan with --plan"});
-  const auto of_them = std::ranges::find_if(found.rows, [&](const auto& row) {
-    return std::ranges::any_of(
-        targets, [&](const Target& target) { return target.trace.name == text(row[1]); });
+  return plan_for(store, false, found, [&](const std::string& trace) {
+    return std::ranges::any_of(targets,
+                               [&](const Target& target) { return target.trace.name == trace; });
   });
-  const auto& row = of_them != found.rows.end() ? *of_them : found.rows.front();
-  return choose_plans(store, {.captured = false, .id = whole(row[0])}, "", "", {}).plans.front().id;
+}
+
+std::string base_name(std::string_view file) {
+  return std::filesystem::path(file).filename().string();
+}
+
+// Only the names of files are compared: folders may have been written in another way when the run
+// was stored.
+std::int64_t plan_for(const ResultStore& store, const std::vector<std::string>& files) {
+  const QueryResult found = store.query(
+      "SELECT graph_run_id, captures FROM graph_runs ORDER BY asked DESC, created_utc DESC, "
+      "graph_run_id DESC");
+  if (found.rows.empty()) {
+    throw UsageError("the database has no captured run whose plan could be played",
+                     {.in = {}, .hint = "store one with 'rubato explore CAPTURE --db FILE'"});
+  }
+  return plan_for(store, true, found, [&](const std::string& captures) {
+    return std::ranges::equal(split(captures, '\n'), files, {}, base_name, base_name);
+  });
+}
+
+template <class Plan>
+void tell_taken(const TransferOptions& o, const Plan& plan, std::string_view another) {
+  if (o.plan.empty())
+    tell("note: {}, is the one taken; --plan {} another\n", found_words(name_of(plan)), another);
+}
+
+// Captured runs on which to play a plan: files of each.
+std::vector<std::vector<std::string>> captured_runs(const TransferOptions& o) {
+  if (!o.batches.empty() || !o.tensor_parallel.empty() || !o.page.empty() || !o.plot.empty()) {
+    throw UsageError("--batches, --tp, --page and --plot are for plans of traces",
+                     {.in = {}, .hint = "what is given is a captured run"});
+  }
+  require_database(o);
+  std::vector<std::vector<std::string>> runs;
+  for (const std::string& file : o.traces) runs.push_back({file});
+  if (!o.ranks.empty()) runs.push_back(files_of_patterns(o.ranks));
+  if (runs.empty()) throw UsageError("no capture to play the plan on; name one, or give --ranks");
+  return runs;
+}
+
+ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
+  const std::optional<std::int64_t> plan_id =
+      o.plan.empty() ? std::nullopt : std::optional(plan_named(o.plan).id);
+  const std::vector<std::vector<std::string>> runs = captured_runs(o);
+  check_result_database(o.db);
+  const ResultStore store = read_results(o.db);
+  StoredGraphPlan plan = load_graph_plan(store, plan_id ? *plan_id : plan_for(store, runs.front()));
+  tell_taken(o, plan, "graph:N names");
+  plan.host_power_w = o.host_power_w.value_or(plan.host_power_w);
+  CapturedRunOptions each = o.captured;
+  each.step = o.step.step;
+  each.partial = o.step.partial;
+  each.format = o.format;
+  each.granularities = {std::string(name_of(plan.question.grain))};
+  const auto transfer_to = [&](std::size_t i) -> DrawnTransfer {
+    each.files = runs[i];
+    CapturedRun run = captured_run(each, context);
+    if (run.input.spec.name != plan.gpu) {
+      throw UsageError(
+          fmt::format("{}: is of {}; the plan is for {}", runs[i].front(), run.input.spec.name,
+                      plan.gpu),
+          {.in = {},
+           .hint = "--gpu says which spec a capture is priced with, --plan graph:N which "
+                   "plan is played"});
+    }
+    const std::string first = with_input_named(runs[i].front());
+    Transfer found = transfer(store, plan, std::move(run.input), context);
+    found.run =
+        runs[i].size() == 1 ? first : fmt::format("{} and {} more", first, runs[i].size() - 1);
+    return {.transfer = std::move(found), .panel = {}};
+  };
+  const auto drawn =
+      apply(name_of(plan), plan.host_power_w, runs.size(), transfer_to, o.format, context);
+  return drawn.empty() ? ExitStatus::interrupted : ExitStatus::done;
 }
 
 // A database's plan brings its GPU and clocks along, one from a file does not.
@@ -209,7 +260,7 @@ StoredPlan plan_of(const TransferOptions& o, std::span<const Target> targets) {
   const ResultStore store = read_results(o.db);
   StoredPlan plan =
       load_plan(store, o.plan.empty() ? plan_for(store, targets) : plan_named(o.plan).id);
-  if (o.plan.empty()) tell("note: {}, is the one taken; --plan names another\n", describe(plan));
+  tell_taken(o, plan, "names");
   say_if_not_calibrated(plan.spec);
   return plan;
 }
@@ -239,33 +290,15 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
     throw UsageError("no trace to apply the plan to; name one, or give --batches or --tp");
   StoredPlan plan = plan_of(o, targets);
   plan.host_power_w = o.host_power_w.value_or(plan.host_power_w);
-  OutputTable table = transfer_table();
-  std::vector<DrawnTransfer> drawn;
-  give_parts();
-  for (const Target& target : targets) {
-    auto found = transfer(plan, target.trace, context);
-    if (context.stop_requested()) break;
-    drawn.push_back({.transfer = std::move(found),
-                     .panel = target.panel,
-                     .batch = target.batch,
-                     .source = target.trace.name == plan.trace});
-    table.add_row(row_of(plan, drawn.back().transfer));
-    context.report({.done = drawn.size(), .total = targets.size(), .note = target.trace.name});
-  }
-  tell_done(drawn.size(), targets.size(), "traces");
+  const auto transfer_to = [&](std::size_t i) -> DrawnTransfer {
+    return {.transfer = transfer(plan, targets[i].trace, context),
+            .panel = targets[i].panel,
+            .batch = targets[i].batch,
+            .source = targets[i].trace.name == plan.trace};
+  };
+  const auto drawn =
+      apply(name_of(plan), plan.host_power_w, targets.size(), transfer_to, o.format, context);
   if (drawn.empty()) return ExitStatus::interrupted;
-  if (o.format == OutputFormat::table) {
-    print_notes(
-        answer_text(fmt::format("{}, on {}, {} W{}", describe(plan), printable(plan.spec.title),
-                                format_number(plan.power_limit_w), beside_gpu(plan.host_power_w)),
-                    transfer_answer(drawn)));
-  }
-  print(table, o.format);
-  if (o.format == OutputFormat::table)
-    print_notes(
-        "\nChange is against the default clocks of each trace. own energy: the best plan found on "
-        "that trace itself; regret: points that the plan saves less; 90 %: interval of the "
-        "saving.\n");
   write_pictures(o, plan, drawn);
   return ExitStatus::done;
 }
