@@ -8,6 +8,7 @@
 #include "common/numbers.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/svg.hpp"
+#include "tools/terminal/output_table.hpp"
 
 namespace rubato {
 
@@ -257,27 +258,44 @@ std::string latency_svg(const LatencyCaption& caption, std::span<const LatencyPo
   return Picture(caption, points, screen).draw();
 }
 
-Answer latency_answer(std::span<const LatencyPoint> points) {
+Answer latency_answer(std::span<const LatencySaving> savings, std::string_view who) {
   Answer answer;
-  for (const bool waits : {false, true}) {
-    const LatencyPoint *least = nullptr, *most = nullptr;
-    for (const LatencyPoint& point : points) {
-      if (point.waits != waits || !point.plans.back()) continue;
-      if (least == nullptr || point.latency_us < least->latency_us) least = &point;
-      if (most == nullptr || point.latency_us > most->latency_us) most = &point;
+  if (savings.empty()) return answer;
+  const bool first = savings.front().waits;
+  for (const bool waits : {first, !first}) {
+    const LatencySaving *shortest = nullptr, *longest = nullptr;
+    for (const LatencySaving& one : savings) {
+      if (one.waits != waits) continue;
+      if (shortest == nullptr || one.latency_us < shortest->latency_us) shortest = &one;
+      if (longest == nullptr || one.latency_us > longest->latency_us) longest = &one;
     }
-    if (least == nullptr) continue;
-    const auto change = [](const LatencyPoint& point) {
-      return format_signed(point.plans.back()->energy_change_pct, 2) + " %";
+    if (shortest == nullptr) continue;
+    const auto saved = [](const LatencySaving& one) {
+      return change_words(one.energy_change_pct, one.interval);
     };
     if (!answer.lines.empty()) answer.next_line();
-    answer.say(waits ? "A device that waits for a change: " : "A device that runs on meanwhile: ")
-        .unbroken_lead("energy " + change(*least))
-        .say(" if a change of clock takes " + latency_text(least->latency_us) + ", ")
-        .unbroken_lead(change(*most))
-        .say(" if it takes " + latency_text(most->latency_us) + ".");
+    answer
+        .say(
+            fmt::format("A {} that {}: ", who, waits ? "waits for its clock" : "runs on meanwhile"))
+        .unbroken_lead("energy " + saved(*shortest))
+        .say(" if a change of clock takes " + latency_text(shortest->latency_us));
+    if (longest != shortest) {
+      answer.say(", ")
+          .unbroken_lead(saved(*longest))
+          .say(" if it takes " + latency_text(longest->latency_us));
+    }
+    answer.say(".");
   }
   return answer;
+}
+
+Answer latency_answer(std::span<const LatencyPoint> points) {
+  std::vector<LatencySaving> savings;
+  for (const LatencyPoint& point : points) {
+    if (const auto& plan = point.plans.back())
+      savings.push_back({point.latency_us, point.waits, plan->energy_change_pct});
+  }
+  return latency_answer(savings, "device");
 }
 
 namespace {

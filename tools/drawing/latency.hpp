@@ -63,7 +63,18 @@ struct LatencyCaption {
                                       std::span<const LatencyPoint> points,
                                       Screen screen = Screen::desk);
 
-/// What plans that know the latency save at the shortest latency and at the longest.
+/// The change of energy by a plan that knows the latency.
+struct LatencySaving {
+  double latency_us = 0.0;
+  bool waits = false;
+  double energy_change_pct = 0.0;
+  std::optional<Interval> interval = {};
+};
+
+/// What such plans save at the shortest latency and at the longest, where the clock is waited for
+/// and where not, as they come.
+/// @param who  waits or runs on: "device"
+[[nodiscard]] Answer latency_answer(std::span<const LatencySaving> savings, std::string_view who);
 [[nodiscard]] Answer latency_answer(std::span<const LatencyPoint> points);
 
 /// An HTML page with the picture and the numbers behind it.

@@ -16,6 +16,7 @@
 #include "common/numbers.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
+#include "tools/drawing/latency.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 
 namespace rubato {
@@ -79,14 +80,6 @@ std::vector<PlansAtLatency> plans_for(const LatencyOptions& o, const PipelineWor
   return plans;
 }
 
-// What a plan saves that knows a latency.
-struct LatencySaving {
-  double slack_pct, latency_us;
-  bool ahead;
-  double change_pct;
-  std::optional<Interval> interval;
-};
-
 std::vector<Cell> row_of(const LatencyOptions& o, const PlansAtLatency& plans,
                          const PipelineRun& base, double slack_pct, double latency_us,
                          const std::optional<PipelineIntervals>& intervals,
@@ -100,44 +93,15 @@ std::vector<Cell> row_of(const LatencyOptions& o, const PlansAtLatency& plans,
       continue;
     }
     savings.push_back(
-        {slack_pct, latency_us, ahead, change_pct(plan.energy_j, base.energy_j),
+        {latency_us, !ahead, change_pct(plan.energy_j, base.energy_j),
          energy_interval(intervals, plan.plan,
                          {.against = nullptr, .until_vs_default = {}, .switching = &switching})});
-    row.emplace_back(savings.back().change_pct);
+    row.emplace_back(savings.back().energy_change_pct);
     add_interval(row, savings.back().interval);
     row.emplace_back(percent * plan.gap_frac);
     row.emplace_back(static_cast<std::int64_t>(plan.run.clock_switches));
   }
   return row;
-}
-
-// What the shortest and the longest latency leave, of the first slack that has plans.
-Answer changes_answer(const std::vector<LatencySaving>& savings) {
-  Answer answer;
-  for (const bool ahead : {false, true}) {
-    const LatencySaving *shortest = nullptr, *longest = nullptr;
-    for (const LatencySaving& one : savings) {
-      if (one.ahead != ahead || one.slack_pct != savings.front().slack_pct) continue;
-      if (shortest == nullptr || one.latency_us < shortest->latency_us) shortest = &one;
-      if (longest == nullptr || one.latency_us > longest->latency_us) longest = &one;
-    }
-    if (shortest == nullptr) continue;
-    const auto saved = [](const LatencySaving& one) {
-      return change_words(one.change_pct, one.interval);
-    };
-    const auto latency = [](const LatencySaving& one) {
-      return time_text(one.latency_us / us_per_s);
-    };
-    if (!answer.lines.empty()) answer.next_line();
-    answer.say(ahead ? "A stage that asks ahead: " : "A stage that waits for its clock: ")
-        .unbroken_lead("energy " + saved(*shortest))
-        .say(" if a change takes " + latency(*shortest));
-    if (longest != shortest) {
-      answer.say(", ").unbroken_lead(saved(*longest)).say(" if it takes " + latency(*longest));
-    }
-    answer.say(".");
-  }
-  return answer;
 }
 
 ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
@@ -161,14 +125,16 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
                      range_column(intervals.has_value()),
                      {"ahead_gap_pct", "gap %", 2},
                      {"ahead_changes", "changes"}});
-  std::vector<LatencySaving> savings;
+  std::vector<LatencySaving> first_savings;  // of the first slack that has plans
   std::vector<PlansAtLatency> all;
   for (const double slack_pct : o.slacks_pct) {
+    std::vector<LatencySaving> savings;
     const double deadline_s = base.time_s * (1.0 + slack_pct / percent);
     const std::vector<PlansAtLatency> plans = plans_for(o, work, deadline_s, context);
     for (std::size_t i = 0; i < plans.size(); ++i)
       table.add_row(row_of(o, plans[i], base, slack_pct, o.latencies_us[i], intervals, savings));
     all.insert(all.end(), plans.begin(), plans.end());
+    if (first_savings.empty()) first_savings = std::move(savings);
   }
   std::vector<const PipelinePlan*> shown;
   for (const PlansAtLatency& plans : all)
@@ -176,7 +142,7 @@ ExitStatus run_sweep(const LatencyOptions& o, const RunContext& context) {
   print_answered(
       fmt::format("{}; in at most {:.4g} % more time than the {}", describe(o.input, work),
                   fmt::join(o.slacks_pct, ", "), baseline_name(o.input)),
-      changes_answer(savings), table,
+      latency_answer(first_savings, "stage"), table,
       "\nStalls: a stage waits out the latency of each change. Ahead: the change is asked for "
       "while the pass before runs, which the latency does not slow down.\n" +
           interval_note(loaded, shown),
