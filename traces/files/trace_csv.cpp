@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <initializer_list>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -119,32 +121,32 @@ Kernel read_kernel(const Row& row) {
   return kernel;
 }
 
-constexpr std::array columns{"segment",
-                             "repeat",
-                             "kernel",
-                             "label",
-                             "class",
-                             "pass",
-                             "dtype",
-                             "flops",
-                             "dram_bytes",
-                             "m",
-                             "n",
-                             "k",
-                             "gemm_batch",
-                             "attention_batch",
-                             "q_tokens",
-                             "kv_tokens",
-                             "heads",
-                             "kv_heads",
-                             "head_dim",
-                             "causal",
-                             "collective",
-                             "message_bytes",
-                             "group_size",
-                             "stride",
-                             "measured_time_s",
-                             "work_source"};
+const std::initializer_list<std::string_view> columns{"segment",
+                                                      "repeat",
+                                                      "kernel",
+                                                      "label",
+                                                      "class",
+                                                      "pass",
+                                                      "dtype",
+                                                      "flops",
+                                                      "dram_bytes",
+                                                      "m",
+                                                      "n",
+                                                      "k",
+                                                      "gemm_batch",
+                                                      "attention_batch",
+                                                      "q_tokens",
+                                                      "kv_tokens",
+                                                      "heads",
+                                                      "kv_heads",
+                                                      "head_dim",
+                                                      "causal",
+                                                      "collective",
+                                                      "message_bytes",
+                                                      "group_size",
+                                                      "stride",
+                                                      "measured_time_s",
+                                                      "work_source"};
 
 }  // namespace
 
@@ -153,27 +155,7 @@ Trace parse_trace_csv(std::string_view text, const std::string& name) {
   trace.name = std::filesystem::path(name).stem().string();
   trace.provenance = {"csv", name, ""};
   const CsvTable table = CsvTable::parse(text, name);
-  table.expect_columns({"segment", "repeat", "kernel", "class", "pass"}, {"label",
-                                                                          "dtype",
-                                                                          "flops",
-                                                                          "dram_bytes",
-                                                                          "m",
-                                                                          "n",
-                                                                          "k",
-                                                                          "gemm_batch",
-                                                                          "collective",
-                                                                          "attention_batch",
-                                                                          "q_tokens",
-                                                                          "kv_tokens",
-                                                                          "heads",
-                                                                          "kv_heads",
-                                                                          "head_dim",
-                                                                          "causal",
-                                                                          "message_bytes",
-                                                                          "group_size",
-                                                                          "stride",
-                                                                          "measured_time_s",
-                                                                          "work_source"});
+  table.expect_columns({"segment", "repeat", "kernel", "class", "pass"}, columns);
   ErrorList errors;
   std::unordered_map<std::string, KernelId> ids;
   for (std::size_t r = 0; r < table.rows(); ++r) {
