@@ -40,6 +40,10 @@ class SwitchingSearch {
   SwitchingSolution run(std::span<const std::vector<ClockRun>> starts) {
     for (const std::vector<ClockRun>& start : starts) consider(start);
     consider_one_clock();
+    if (best_ && !changes_fit()) {
+      lower_bound_ = best_->total.energy_j;
+      return solution();
+    }
     if (!bracket_by_sample()) {
       const AtPrice fastest = at_price({0.0, 1.0});
       if (fastest.bound > budget_s_) return {};
@@ -107,6 +111,20 @@ class SwitchingSearch {
       best = c;
     }
     if (best) consider(std::vector{ClockRun{*best, sequence_.size()}});
+  }
+
+  // Changes come in pairs at least, since the next iteration begins as this one did. Where two do
+  // not fit beside the fastest launches, no plan with changes does.
+  [[nodiscard]] bool changes_fit() const {
+    const ProfileTable& table = sequence_.problem().per_launch;
+    CompensatedSum fastest_s;
+    for (const std::uint32_t row : sequence_.rows())
+      fastest_s.add(std::ranges::min(table.times_s(row)));
+    double change_s = ClockSweep::infinity;
+    for (const ChangeKind& kind : sequence_.kinds()) {
+      for (const Cost& into : kind.into) change_s = std::min(change_s, into.time_s);
+    }
+    return fastest_s.value() + 2.0 * change_s <= budget_s_;
   }
 
   // A sample of a long sequence gives the price to a few percent. One program over all launches on

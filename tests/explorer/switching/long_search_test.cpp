@@ -76,6 +76,25 @@ TEST(LongSwitching, TheNearerOfTwoFurtherProgramsGivesTheBound) {
   EXPECT_LT(unlike.solved().gap_frac(), 2e-4);
 }
 
+// Two changes of 0.8 s do not fit into the 1.5 s that the fastest launches leave, two of 0.7 s do.
+TEST(SwitchingBudget, WhereNoTwoChangesFitOneClockIsProven) {
+  Trace trace;
+  trace.kernels.resize(2);
+  trace.segments = {{.name = "all", .repeat = 1, .launches = {KernelId{0}, KernelId{1}}}};
+  const ProfileTable table(2, 2, {1.0, 2.0, 1.0, 2.0}, {5.0, 3.0, 5.0, 4.0});
+  const std::vector<ClockPair> clocks{{MemStateId{0}, 2.0}, {MemStateId{0}, 1.0}};
+  const std::vector<double> idle_power_w{0.0, 0.0};
+  const auto solved = [&](double stall_s) {
+    SwitchModel switching;
+    switching.core.stall_s = stall_s;
+    return solve_switching({trace, table, clocks, idle_power_w, switching, 3.5});
+  };
+  EXPECT_EQ(solved(0.8).status, SolveStatus::optimal);
+  EXPECT_EQ(solved(0.8).total.energy_j, 10.0);
+  EXPECT_EQ(solved(0.7).status, SolveStatus::feasible);
+  EXPECT_EQ(solved(0.1).total.energy_j, 8.0);
+}
+
 // Times may be beyond the budget by the rounding of their sum, 1e-12 of it, and no further.
 TEST(SwitchingBudget, APlanExactlyAtItsEdgeKeepsIt) {
   Trace trace;

@@ -320,7 +320,6 @@ RC_GTEST_PROP(Switching, SolutionIsBetweenItsBoundAndWhatBruteForceFinds, ()) {
   RC_ASSERT(solution.total.energy_j >= best - 1e-6);
   RC_ASSERT(solution.lower_bound <= best + 1e-6);
   if (solution.status == SolveStatus::optimal) RC_ASSERT(solution.total.energy_j <= best + 1e-6);
-  fprintf(stderr, "EXCESS %g %d\n", solution.total.energy_j / best - 1.0, (int)solution.status);
 }
 
 RC_GTEST_PROP(Switching, PlansOfRunsKeepEveryClock, ()) {
