@@ -83,6 +83,7 @@ inline PipelineWork as_pipeline(PipelineSchedule schedule, const GraphModel& mod
 inline GpuSpec with_steady_idle_power(GpuSpec spec) {
   spec.shared.leakage_w = 0.0;
   spec.shared.clock_w_per_mhz = 0.0;
+  spec.waiting.reset();
   return spec;
 }
 

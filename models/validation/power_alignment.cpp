@@ -61,6 +61,15 @@ std::optional<double> correlation_of(const Pairs& pairs) {
   return xy / std::sqrt(xx * yy);
 }
 
+// Whether a busy fraction says nothing of when it was: but for a tenth at either end it is the
+// same.
+bool hardly_varies(std::vector<double> busy) {
+  constexpr double little = 0.1;
+  std::ranges::sort(busy);
+  const std::size_t tenth = busy.size() / 10;
+  return busy[busy.size() - 1 - tenth] - busy[tenth] < little;
+}
+
 double overlap_s(const StepCurve& curve, const PowerLog& log, double offset_s) {
   return std::min(curve.last_s(), log.samples.back().time_s + offset_s) -
          std::max(curve.first_s(), log.samples.front().time_s + offset_s);
@@ -229,7 +238,7 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
   const double shortest_s = 2.0 * std::max(sensor.window_s, sensor.cycle_s);
   if (clocks_known) {
     const Pairs pairs = pairs_at(curve, log, sensor, search.base_s);
-    const bool steady = pairs.powers.size() >= least_samples && !correlation_of(pairs);
+    const bool steady = pairs.powers.size() >= least_samples && hardly_varies(pairs.readings);
     if (steady || curve.last_s() - curve.first_s() < shortest_s)
       return {search.base_s, quarters, 0.0, {}, pairs.powers.size()};
   }

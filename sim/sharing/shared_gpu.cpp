@@ -192,7 +192,11 @@ Sharing SharedGpu::unlimited(std::span<const std::uint32_t> running, const Clock
 
 Sharing SharedGpu::limited(std::span<const std::uint32_t> running) {
   Sharing sharing = unlimited(running, requested_);
-  if (running.empty()) return sharing;
+  if (running.empty()) {
+    sharing.idle_w =
+        waiting_power_w(*spec_, spec_->mem_states[index(clock_.mem)], requested_.core_mhz);
+    return sharing;
+  }
   double limit_scale = 0.0;
   for (const std::uint32_t k : running)
     limit_scale += kernels_[k].limit_scale / static_cast<double>(running.size());

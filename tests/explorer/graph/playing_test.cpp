@@ -118,7 +118,7 @@ TEST(Playing, LittleTimeIsUsed) {
     const GraphPlanOutcome &one_clock = found.plans[0], &automatic = found.plans[1];
     ASSERT_TRUE(one_clock.counted && automatic.counted);
     EXPECT_TRUE(automatic.counted->in_time) << lead_s;
-    EXPECT_LT(automatic.counted->change.energy_frac, one_clock.counted->change.energy_frac - 0.1)
+    EXPECT_LT(automatic.counted->change.energy_frac, one_clock.counted->change.energy_frac - 0.01)
         << lead_s;
   }
 }

@@ -127,6 +127,39 @@ TEST(LoggedPower, AtThePowerLimitTheClockThatWasSeenCounts) {
   }
 }
 
+// What was learned is kept with the spec.
+TEST(LoggedPower, ASpecKeepsWhatWasLogged) {
+  const KnownModel known;
+  const ClockPair clock = parse_clock_pair(known.frame, "1593/1290");
+  SimulatedRun run = known.run(clock, 7, complete());
+  for (std::size_t s = 0; s + 1 < run.capture.steps.size(); ++s)
+    run.capture.steps[s].end_ns = run.capture.steps[s + 1].start_ns;
+  const GpuSpec found = logged(known, run, clock).spec;
+  ASSERT_TRUE(found.waiting);
+  ASSERT_FALSE(found.logged.empty());
+  const std::string text = to_json(found);
+  EXPECT_EQ(to_json(parse_gpu_spec(text, "spec.json")), text);
+}
+
+// An A40 blocked on communication drew 70.38 W at clocks that are not said (Perseus), an idle
+// A100 PCIe 44.5 to 67 W (EnergAIzer). Elsewhere waiting is what busy kernels leave as idle power.
+TEST(WaitingPower, IsTheMeasuredOneWhereThereIsOne) {
+  const auto waiting_w = [](const GpuSpec& spec, double mhz) {
+    return waiting_power_w(spec, spec.mem_states.front(), mhz);
+  };
+  const GpuSpec a40 = load_gpu_spec("a40");
+  EXPECT_DOUBLE_EQ(waiting_w(a40, 300.0), 70.38);
+  EXPECT_DOUBLE_EQ(waiting_w(a40, 1740.0), 70.38);
+  for (const char* name : {"a100-pcie-40gb", "a100-pcie-80gb"}) {
+    const GpuSpec spec = load_gpu_spec(name);
+    EXPECT_NEAR(waiting_w(spec, 210.0), 44.5, 0.5);
+    EXPECT_NEAR(waiting_w(spec, 990.0), 48.4, 0.7);
+    EXPECT_NEAR(waiting_w(spec, 1410.0), 67.34, 0.7);
+  }
+  const GpuSpec sxm = load_gpu_spec("a100-sxm4-80gb");
+  EXPECT_DOUBLE_EQ(waiting_w(sxm, 1200.0), idle_power_w(sxm, sxm.mem_states.front(), 1200.0));
+}
+
 TEST(LoggedPower, ReadingsBeyondTheLimitAreSaid) {
   const KnownModel known;
   SimulatedRun run = known.run(parse_clock_pair(known.frame, "1593/1290"), 7);

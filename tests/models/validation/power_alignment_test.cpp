@@ -96,6 +96,32 @@ TEST(Align, FewSamplesDoNotMoveClocksThatAreKnown) {
   EXPECT_FALSE(span_energy(log, sensor, epoch_s, epoch_s + 0.17));  // 138 W of 586 W
 }
 
+// A GPU that is always at work, logged from before until after: no shift can be told, and with two
+// clocks that are known none is needed. With one that is not, the log is refused.
+TEST(Align, ASteadyRunNeedsNoShiftWhereClocksAreKnown) {
+  constexpr double epoch_s = 1'716'398'122.0;
+  std::vector<double> at_s, busy;
+  for (int i = 0; i < 500; ++i) {  // 1 % of each 20 ms is a pause
+    at_s.insert(at_s.end(), {0.02 * i, 0.02 * i + 0.0198});
+    busy.insert(busy.end(), {1.0, 0.0});
+  }
+  const StepCurve curve(at_s, busy);
+  std::mt19937 random(7);
+  std::normal_distribution<double> noise(0.0, 4.0);
+  PowerLog log;
+  log.file = "log.csv";
+  for (double s = 0.05; s < 9.9; s += 0.1)
+    log.samples.push_back({epoch_s + s, 380.0 + noise(random), {}, {}});
+  const SensorModel sensor{.window_s = 0.025, .cycle_s = 0.1};
+  const Alignment found = align(curve, log, sensor, epoch_s);
+  EXPECT_EQ(found.offset_s, -epoch_s);
+  EXPECT_FALSE(found.correlation);
+  EXPECT_GE(found.samples, 90U);
+  EXPECT_TRUE(span_energy(log, sensor, epoch_s + 1.0, epoch_s + 9.0));
+  log.base = TimeBase::relative;
+  EXPECT_THROW((void)align(curve, log, sensor, epoch_s), DataError);
+}
+
 // 12 readings over 2.4 s with noise: at 0 they correlate well, at another shift by chance better.
 TEST(Align, AShiftThatIsHardlyBetterIsNotTaken) {
   constexpr double epoch_s = 1'716'398'122.0;
