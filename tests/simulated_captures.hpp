@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/kernel/coefficients.hpp"
 #include "models/kernel/model.hpp"
 #include "models/validation/power_alignment.hpp"
 #include "traces/capture.hpp"
@@ -159,6 +160,8 @@ struct KnownModel {
                          .core_j = core_w * time_s / state.squared_voltage,
                          .limit_scale = 1.0,
                          .overlap_scale = 1.0};
+    // Core and memory overlap as the frame has it; times and energies are the kernel's own.
+    if (const auto expected = derived(frame, kernel)) c.overlap_scale = expected->overlap_scale;
     const double scale = time_s / unlimited_point(state, c).time_s;
     for (double* value : {&c.core_cycles, &c.dram_bytes, &c.fixed_s, &c.core_j}) *value *= scale;
     truth.kernels.push_back(

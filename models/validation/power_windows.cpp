@@ -45,7 +45,7 @@ std::vector<PowerWindow> power_windows(const Capture& capture, std::uint32_t dev
   std::vector<std::optional<StepCurve>> curves;
   for (const auto& of_kernel : changes)
     curves.push_back(of_kernel.empty() ? std::nullopt : std::optional(running_curve(of_kernel)));
-  // Between steps a GPU may rest as it does in none. Where in a cycle a sensor reads is not known.
+  // Between steps a GPU may rest as it does in none.
   const bool in_steps = capture.step_source == StepSource::annotation && !capture.steps.empty();
   const auto in_a_step = [&](double at_s) {
     const std::int64_t at_ns = origin_ns + static_cast<std::int64_t>(at_s / s_per_ns);
@@ -58,12 +58,12 @@ std::vector<PowerWindow> power_windows(const Capture& capture, std::uint32_t dev
   for (const PowerSample& sample : log.samples) {
     const double at_s = sample.time_s + alignment.offset_s;
     if (at_s < sensor.window_s + sensor.cycle_s || at_s > end_s) continue;
-    if (in_steps && !(in_a_step(at_s) && in_a_step(at_s - sensor.window_s - sensor.cycle_s)))
-      continue;
     // A sensor that works in cycles repeats its reading: count it once.
     const double cycle = sensor.cycle_s > 0.0 ? std::floor(at_s / sensor.cycle_s) : -1.0;
     if (sensor.cycle_s > 0.0 && cycle == last_cycle) continue;
     last_cycle = cycle;
+    const double read_s = sensor.cycle_s > 0.0 ? cycle * sensor.cycle_s : at_s;
+    if (in_steps && !(in_a_step(read_s) && in_a_step(read_s - sensor.window_s))) continue;
     PowerWindow& window = windows.emplace_back();
     window.power_w = sample.power_w;
     for (const auto& curve : curves)

@@ -2,8 +2,10 @@
 
 #include "sim/sharing/shared_gpu.hpp"
 
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -63,6 +65,22 @@ TEST(SharedGpu, ACollectiveIsSlowerBesideLoad) {
   EXPECT_NEAR(rates(gpu, {0, 2})[1] / rates(gpu, {2})[0], 1.0 / 1.5, 1e-4);
   EXPECT_NEAR(rates(gpu, {0, 1, 2})[2] / rates(gpu, {2})[0], 1.0 / 1.5, 1e-4);  // busy is busy
   EXPECT_NEAR(rates(gpu, {2, 2})[0] / rates(gpu, {2})[0], 1.0, 1e-4);  // collectives only wait
+}
+
+// What was measured of a GPU that waits is what it draws while nothing runs, and of nothing else.
+TEST(SharedGpu, WaitsAtTheMeasuredPower) {
+  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const KernelCoefficients kernel{
+      .core_cycles = 1e6, .dram_bytes = 1e8, .fixed_s = 1e-6, .core_j = 0.1};
+  const auto power_w = [&](std::span<const std::uint32_t> running) {
+    SharedGpu gpu(spec, {kernel}, {SmDemand{}}, spec.default_clock, spec.power_limit.limit_w);
+    return gpu.at(running).power_w();
+  };
+  const std::array<std::uint32_t, 1> one{0};
+  const double busy_w = power_w(one);
+  spec.waiting = WaitingPower{{510.0, 1410.0}, {50.0, 60.0}};
+  EXPECT_DOUBLE_EQ(power_w({}), 60.0);
+  EXPECT_DOUBLE_EQ(power_w(one), busy_w);
 }
 
 TEST(SharedGpu, PowerEndsAtTheLimit) {
