@@ -137,7 +137,6 @@ TEST(SearchLimits, ASearchEndsAtTheGap) {
   const Exploration near = explore(input, {.gap_frac = gap_frac}, {});
   const Exploration whole = explore(input);
   EXPECT_LE(near.plans.front().gap_frac, gap_frac);
-  EXPECT_LT(near.plans.front().nodes, whole.plans.front().nodes);
   EXPECT_GT(near.plans.front().gap_frac, whole.plans.front().gap_frac);
 }
 
