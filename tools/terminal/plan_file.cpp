@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/error.hpp"
+#include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "explorer/results/plan_file.hpp"
@@ -53,8 +55,13 @@ PlanFileDatabase::PlanFileDatabase(std::string db, std::string plan_file)
 
 void PlanFileDatabase::write_plan(const std::string& run, std::optional<GpuSpec> spec) const {
   if (plan_file_.empty()) return;
-  PlanFile file =
-      plan_file(ResultStore::open_read_only(path_), {.run = run, .spec = std::move(spec)});
+  PlanFile file;
+  try {
+    file = plan_file(ResultStore::open_read_only(path_), {.run = run, .spec = std::move(spec)});
+  } catch (const Error&) {
+    if (is_part()) return;  // interrupted before a plan was found
+    throw;
+  }
   if (!is_kept()) {  // numbers in a database that nobody has
     file.run.run_id.reset();
     for (PlanFilePlan& plan : file.plans) plan.plan_id.reset();

@@ -129,10 +129,9 @@ TEST(SettingLines, AmdByItsOwnTool) {
 }
 
 TEST(SettingLines, PathsAreOneWordToAShell) {
-  EXPECT_EQ(
-      play_command("graph:2", 7, "a b.db"),
-      "rubato export --plan graph:2 --plan-id 7 --db 'a b.db' -o plan.json && sudo -E python3 "
-      "-m rubato apply plan.json -- python3 train.py");
+  EXPECT_EQ(play_command("graph:2", 7, "a b.db"),
+            "rubato export --plan graph:2 --plan-id 7 --db 'a b.db' -o plan.json && sudo -E rubato "
+            "apply plan.json -- python3 train.py");
   EXPECT_NE(play_lines("kernel", "a b.db").find("--db 'a b.db' -o"), std::string::npos);
 }
 

@@ -13,13 +13,10 @@
 #include "common/process/interruption.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
-#include "explorer/plan/defaults.hpp"
-#include "explorer/report/setting_lines.hpp"
 #include "explorer/results/answers.hpp"
-#include "explorer/results/plan_choice.hpp"
-#include "explorer/results/provenance.hpp"
 #include "sim/timeline/pipeline.hpp"
 #include "tools/command_line.hpp"
+#include "tools/commands/pipeline/plan_setting.hpp"
 #include "tools/commands/pipeline/plan_tables.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/drawing/page_parts.hpp"
@@ -190,71 +187,6 @@ std::string changes_note(const SwitchModel& switching) {
   return fmt::format("Counted: a change of clock takes {}.\n", change_text(switching));
 }
 
-// The answer, then the plans with more time; where none can be set, the first that was found.
-std::vector<const PipelineResult*> plans_of_file(const PipelinePlanner& planner,
-                                                 const std::vector<PipelineResult>& plans) {
-  const Answers<PipelineResult> answers = answers_of(planner, plans);
-  const PlanAnswer* named = answers.headline();
-  const auto first = std::ranges::find_if(plans, &PipelineResult::found);
-  if (first == plans.end()) throw NoPlanError("no plan is in time", {});
-  const bool some_can = std::ranges::any_of(
-      plans, [](const PipelineResult& plan) { return plan.found() && plan.verdict.applicable; });
-  if (some_can && named != nullptr && !named->plan) {
-    throw NoPlanError("no plan saves anything: keep the default clocks",
-                      {.in = {}, .hint = "--slack with one number asks for a plan with more time"});
-  }
-  std::vector<const PipelineResult*> chosen{some_can && named != nullptr ? answers.plan(*named)
-                                                                         : &*first};
-  for (const PipelineResult& plan : plans) {
-    if (plan.found() && plan.verdict.applicable && !plan.prices &&
-        plan.deadline_s > chosen.front()->deadline_s)
-      chosen.push_back(&plan);
-  }
-  std::ranges::stable_sort(chosen.begin() + 1, chosen.end(), {}, &PipelineResult::deadline_s);
-  return chosen;
-}
-
-PlanFile file_of_plans(const PlanOptions& o, const PipelinePlanner& planner,
-                       const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
-                       const std::string& command) {
-  const std::optional<GpuSpec> spec = spec_of(o.input, loaded);
-  PlanFileRun run{.work = profile_name(o.input),
-                  .command = command,
-                  .tensor_parallel = o.input.tensor_parallel,
-                  .data_parallel = o.input.data_parallel};
-  if (o.input.ops.empty()) run.schedule = name_of(planner.work().schedule.shape.kind);
-  PlanFile file = pipeline_plan_file(
-      {.work = planner.work(),
-       .baseline = planner.baseline(),
-       .kernel_clocks = loaded.kernel_clocks,
-       .spec = spec ? &*spec : nullptr,
-       .switching = switching_in_earnest(switch_model(o.input), spec.value_or(GpuSpec{})),
-       .granularity = o.input.clock_per == "kernel" ? "launch" : "microbatch",
-       .run = std::move(run)},
-      plans_of_file(planner, plans));
-  file.created_utc = now_utc();
-  return file;
-}
-
-// How to set the answer: lines to type where each stage has one clock, else what writes its files.
-std::string setting_note(const PlanOptions& o, const PipelinePlanner& planner,
-                         const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
-  const Answers<PipelineResult> answers = answers_of(planner, plans);
-  const PlanAnswer* named = answers.headline();
-  if (named != nullptr && named->plan) {
-    const PlanFile file = file_of_plans(o, planner, plans, loaded, "");
-    const std::vector<TargetClock> targets = clock_of_each_target(file, file.plans.front());
-    if (!targets.empty()) {
-      return clocks_by_target_text(*file.gpu->known, targets) + ".\n" +
-             clocks_by_target_lines(*file.gpu->known, targets);
-    }
-  }
-  if (!o.zeus.empty() || !o.plan_file.empty()) return "";
-  return "To set the clocks: the same with --plan-file plan.json, for 'rubato apply', "
-         "or "
-         "--zeus FOLDER, for Zeus.\n";
-}
-
 std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
                        const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
   std::vector<const PipelinePlan*> shown;
@@ -267,7 +199,7 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
          interval_note(loaded, shown) + refusal_note(plans) +
          (no_interval(loaded) ? "" : "expected: its middle.\n") +
          multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
-         setting_note(o, planner, plans, loaded);
+         setting_note(o.input, planner, plans, loaded, !o.zeus.empty() || !o.plan_file.empty());
 }
 
 // What to doubt, beside the answer. Both are of the first plan that was found.
@@ -325,8 +257,9 @@ void write_files(const PlanOptions& o, const PipelinePlanner& planner,
     }
     tell_written(o.zeus);
   }
-  if (!o.plan_file.empty())
-    write_plan_file(o.plan_file, file_of_plans(o, planner, plans, loaded, context.command_line));
+  if (!o.plan_file.empty() && std::ranges::any_of(plans, &PipelineResult::found))
+    write_plan_file(o.plan_file,
+                    file_of_plans(o.input, planner, plans, loaded, context.command_line));
 }
 
 // A program reads one document: JSON holds every table asked for, JSON lines and CSV the last one.

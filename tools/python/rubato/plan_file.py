@@ -92,9 +92,13 @@ class Plan:
             known, name, number = [one.rank for one in self.gpus], "rank", rank
         else:
             known, name, number = [one.stage for one in self.gpus], "stage", self._stage_of(rank, world) if stage is None else stage
-        if number not in known:
-            raise UsageError(f"the plan has no {name} {number}; it has {', '.join(map(str, known))}", "plan the run with all its ranks")
-        return self.gpus[known.index(number)]
+        found = [one for one, of in zip(self.gpus, known) if of == number]
+        if not found:
+            raise UsageError(f"the plan has no {name} {number}; it has {', '.join(map(str, sorted(set(known))))}", "plan the run with all its ranks")
+        if len({tuple(segment.clock for segment in one.segments) for one in found}) > 1:
+            raise UsageError(f"in the plan {name} {number} has {len(found)} GPUs with clocks of their own; a process plays the part of one GPU",
+                             "a plan per iteration has one clock for all")
+        return found[0]
 
     def _stage_of(self, rank: int, world: Optional[int]) -> int:
         ranks = world or self.stages

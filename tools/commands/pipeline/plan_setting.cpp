@@ -1,0 +1,87 @@
+#include "tools/commands/pipeline/plan_setting.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/process/interruption.hpp"
+#include "explorer/plan/defaults.hpp"
+#include "explorer/report/setting_lines.hpp"
+#include "explorer/results/answers.hpp"
+#include "explorer/results/plan_choice.hpp"
+#include "explorer/results/provenance.hpp"
+
+namespace rubato {
+
+namespace {
+
+// The answer, then the plans with more time; where none can be set, the first that was found.
+std::vector<const PipelineResult*> plans_of_file(const PipelinePlanner& planner,
+                                                 const std::vector<PipelineResult>& plans) {
+  const Answers<PipelineResult> answers = answers_of(planner, plans);
+  const PlanAnswer* named = answers.headline();
+  const auto first = std::ranges::find_if(plans, &PipelineResult::found);
+  const bool some_can = std::ranges::any_of(
+      plans, [](const PipelineResult& plan) { return plan.found() && plan.verdict.applicable; });
+  const bool keeps_default = some_can && named != nullptr && !named->plan;
+  if (keeps_default && !is_part()) {
+    throw NoPlanError("no plan saves anything: keep the default clocks",
+                      {.in = {}, .hint = "--slack with one number asks for a plan with more time"});
+  }
+  std::vector<const PipelineResult*> chosen{
+      some_can && named != nullptr && !keeps_default ? answers.plan(*named) : &*first};
+  for (const PipelineResult& plan : plans) {
+    if (plan.found() && plan.verdict.applicable && !plan.prices &&
+        plan.deadline_s > chosen.front()->deadline_s)
+      chosen.push_back(&plan);
+  }
+  std::ranges::stable_sort(chosen.begin() + 1, chosen.end(), {}, &PipelineResult::deadline_s);
+  return chosen;
+}
+
+// The clocks by stage and the lines that set them, where each stage has one clock in the answer.
+std::string stage_lines(const PipelineInput& input, const PipelinePlanner& planner,
+                        const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
+  const Answers<PipelineResult> answers = answers_of(planner, plans);
+  const PlanAnswer* named = answers.headline();
+  if (named == nullptr || !named->plan) return "";
+  const PlanFile file = file_of_plans(input, planner, plans, loaded, "");
+  const std::vector<TargetClock> targets = clock_of_each_target(file, file.plans.front());
+  if (targets.empty()) return "";
+  return clocks_by_target_text(*file.gpu->known, targets) + ".\n" +
+         clocks_by_target_lines(*file.gpu->known, targets);
+}
+
+}  // namespace
+
+PlanFile file_of_plans(const PipelineInput& input, const PipelinePlanner& planner,
+                       const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
+                       const std::string& command) {
+  const std::optional<GpuSpec> spec = spec_of(input, loaded);
+  PlanFileRun run{.work = profile_name(input),
+                  .command = command,
+                  .tensor_parallel = input.tensor_parallel,
+                  .data_parallel = input.data_parallel};
+  if (input.ops.empty()) run.schedule = name_of(planner.work().schedule.shape.kind);
+  PlanFile file = pipeline_plan_file(
+      {.work = planner.work(),
+       .baseline = planner.baseline(),
+       .kernel_clocks = loaded.kernel_clocks,
+       .spec = spec ? &*spec : nullptr,
+       .switching = switching_in_earnest(switch_model(input), spec.value_or(GpuSpec{})),
+       .granularity = input.clock_per == "kernel" ? "launch" : "microbatch",
+       .run = std::move(run)},
+      plans_of_file(planner, plans));
+  file.created_utc = now_utc();
+  return file;
+}
+
+std::string setting_note(const PipelineInput& input, const PipelinePlanner& planner,
+                         const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
+                         bool writes_files) {
+  const std::string lines = stage_lines(input, planner, plans, loaded);
+  if (!lines.empty() || writes_files) return lines;
+  return "To set the clocks: the same with --plan-file plan.json, for 'rubato apply', or --zeus "
+         "FOLDER, for Zeus.\n";
+}
+
+}  // namespace rubato
