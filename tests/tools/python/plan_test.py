@@ -144,6 +144,19 @@ class Export(WithProgram):
         self.assertRegex(by_hand, r"^GPU 0 to 2: \d+ MHz; GPU 3: \d+ MHz\nTo set: sudo nvidia-smi -i 0,1,2 -lgc ")
         self.assertIsNone(files["stages"]["plans"][0]["by_hand"])
 
+    def test_energies_are_the_gpus_alone(self):
+        """Whatever the rest of the node draws: of stages, whose segments add up to the promise."""
+        profile = ROOT / "docs" / "examples" / "gpt3-175b-a100.csv"
+        files = [self.written("pipeline", "plan", "--profile", profile, "--blocked-power", 83.64, "--microbatches", 6, "--slack", 5, "--host-power", watts)
+                 for watts in (0, 200)]
+        self.assertAlmostEqual(files[0]["run"]["default_energy_j"], files[1]["run"]["default_energy_j"], places=6)
+        for file in files:
+            plan = file["plans"][0]
+            self.assertAlmostEqual(sum(one["energy_j"] for gpu in plan["gpus"] for one in gpu["segments"]), plan["promise"]["energy_j"], places=6)
+            for gpu in plan["gpus"]:
+                self.assertAlmostEqual(sum(one["time_s"] for one in gpu["segments"]), plan["promise"]["time_s"], places=9)
+        self.assertIsNone(files[1]["plans"][0]["promise"]["lower_bound_j"])
+
     def test_explore_writes_what_export_does(self):
         for work in (("gpt3-xl", "--gpu", "a100-sxm4-80gb"), (ROOT / "docs" / "examples" / "run.pt.trace.json.gz", "--captured-clock", "1593/1410")):
             file = self.written("explore", *work, "--slack", "5", "--db", self.db)
