@@ -234,13 +234,15 @@ class Stage:
             [(self.number + 1, "backward", microbatch), (self.number, "forward", microbatch)]))
 
     def cost(self):
-        """Time and energy of the pass that runs at the clock in force: of the nearest core clock at that of the memory."""
-        options = self.cells[self.number, self.row[self.done][0]]
+        """Time and energy of the pass that runs at the clock in force."""
+        default, states = self.cells[self.number, self.row[self.done][0]]
         core, mem = self.gpu.in_force
-        if core is None:
-            return options[0][2:]  # the default clocks
-        mem = options[0][1] if mem is None else mem
-        return min((one for one in options if abs(one[1] - mem) < 1), key=lambda one: abs(one[0] - core))[2:]
+        if core is None and mem is None:
+            return default[2:]
+        # A state has its clocks in a row. That of the default clocks, which the driver may choose, has one less.
+        fit = [state for state in states if len(state) == min(map(len, states))] if mem is None else [state for state in states if abs(state[0][1] - mem) < 1]
+        state = max(fit, key=len)
+        return state[-1][2:] if core is None else min(state, key=lambda one: abs(one[0] - core))[2:]
 
     def next_event_s(self):
         times = [at for at, _, _ in self.gpu.coming] + [one[0] for one in self.applier._due]
@@ -320,7 +322,13 @@ def check_stages(folder, name, *plan):
         cells = {}
         for stage, kind, *option in rows.execute("SELECT stage, kind, core_mhz, ifnull(mem_mhz, 0), time_s, energy_j FROM pipeline_options "
                                                  "ORDER BY type_id, option_id"):
-            cells.setdefault((stage, kind), []).append(tuple(option))
+            default, states = cells.setdefault((stage, kind), (option, [[]]))
+            if default is option:  # the first one
+                continue
+            before = states[-1][-1] if states[-1] else option
+            if option[1] != before[1] or (option[1] > 0 and option[0] < before[0]):  # the next state; a profile has one, clocks falling
+                states.append([])
+            states[-1].append(option)
         blocked_w, = rows.execute("SELECT blocked_power_w FROM pipeline_runs").fetchone()
         time_s, energy_j = play_stages(file, cells, blocked_w)
         for quantity, found, promised in (("time", time_s, file.chosen.promise.time_s), ("energy", energy_j, file.chosen.promise.energy_j)):
