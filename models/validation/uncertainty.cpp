@@ -6,6 +6,7 @@
 #include <map>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "models/gpu/ensemble.hpp"
 #include "models/kernel/coefficients.hpp"
+#include "models/validation/measured_shapes.hpp"
 
 namespace rubato {
 
@@ -81,37 +83,32 @@ std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) 
   return classes;
 }
 
-// Draws of captured kernels. Kernels of a class lean one way together and are off together. Kernels
-// of which only the time is known vary mostly by function: docs/models.md, section 10.
+// Draws of captured kernels. One that was never measured is like some measured kernel: which one is
+// drawn for each function, a quarter of it for all functions together. docs/graphs.md, section 3.
 class CapturedDraws {
  public:
-  explicit CapturedDraws(const std::vector<ClassDraws>& classes)
-      : classes_(classes),
-        lean_(even_gaussians(classes.front().lean.size(), random_)),
-        core_energy_(even_gaussians(lean_.size(), random_)) {}
+  CapturedDraws(const GpuSpec& spec, const std::vector<ClassDraws>& classes)
+      : priors_(spec),
+        classes_(classes),
+        shared_(even_gaussians(classes.front().lean.size(), random_)) {}
 
   KernelCoefficients of(const GpuSpec& member, const Kernel& kernel, const CapturePoint& at,
                         std::size_t draw) {
-    const bool known_class = kernel.kind != KernelClass::other;
     const ClassDraws& of_class = classes_[static_cast<std::size_t>(kernel.kind)];
     AnchoredKernel own = anchored(member, kernel, at, of_class.lean[draw]);
     if (own.split == SplitSource::fit) return own.coefficients;
-    double core_energy = of_class.core_energy[draw];
-    if (own.split == SplitSource::class_prior && !known_class) {
-      const FunctionDraws& alone = of_function(function_of(kernel));
-      own = anchored(member, kernel, at, alone.lean[draw]);
-      core_energy = alone.core_energy[draw];
+    if (own.split == SplitSource::work || own.split == SplitSource::class_prior) {
+      const double quantile = quantiles_of(function_of(kernel))[draw];
+      const KernelCoefficients drawn =
+          scaled_to(member, coefficients_of(member, priors_.at(kernel.kind, quantile)), at);
+      return member.logged.empty() ? drawn : as_logged(member, kernel, at, drawn, draw);
     }
     if (!member.logged.empty()) return as_logged(member, kernel, at, own.coefficients, draw);
-    own.coefficients.core_j *= core_energy;
+    own.coefficients.core_j *= of_class.core_energy[draw];
     return scaled_to(member, own.coefficients, at);
   }
 
  private:
-  struct FunctionDraws {
-    std::vector<double> lean, core_energy;
-  };
-
   // Power at the captured clocks was read, whatever splits the time: core energy makes up for what
   // another split takes. What the reading leaves open is of a class.
   KernelCoefficients as_logged(const GpuSpec& member, const Kernel& kernel, const CapturePoint& at,
@@ -132,32 +129,27 @@ class CapturedDraws {
     return scaled_to(member, drawn, at);
   }
 
-  const FunctionDraws& of_function(const std::string& name) {
+  // Where the function stands among the measured kernels in each draw.
+  const std::vector<double>& quantiles_of(const std::string& name) {
     const auto [at, is_new] = functions_.try_emplace(name);
-    FunctionDraws& drawn = at->second;
-    if (!is_new) return drawn;
-    const std::vector<double> lean = even_gaussians(lean_.size(), random_),
-                              core_energy = even_gaussians(lean_.size(), random_);
-    std::vector<double> leaning;
-    for (std::size_t i = 0; i < lean_.size(); ++i) {
-      leaning.push_back(std::sqrt(shared_lean) * lean_[i] + std::sqrt(1.0 - shared_lean) * lean[i]);
-      drawn.core_energy.push_back(
-          std::exp(between_gpus * core_energy_[i] + between_functions * core_energy[i]));
-    }
-    drawn.lean = even_ranks(leaning);
-    return drawn;
+    if (!is_new) return at->second;
+    const std::vector<double> own = even_gaussians(shared_.size(), random_);
+    std::vector<double> values;
+    for (std::size_t i = 0; i < shared_.size(); ++i)
+      values.push_back(std::sqrt(in_common) * shared_[i] + std::sqrt(1.0 - in_common) * own[i]);
+    at->second = even_ranks(values);
+    return at->second;
   }
 
-  // From 376 fitted kernels of ten GPUs, taken as of unknown work and class: how far they are from
-  // what is then assumed. Core energy: standard deviations of its logarithm between GPUs (0.26 over
-  // the ten, widened as for so few) and between the kernels of one. Lean: the share of its variance
-  // that lies between GPUs.
-  static constexpr double between_gpus = 0.3, between_functions = 0.95, shared_lean = 0.3;
+  // Of the variance of the quantile: on steps of 4 to 30 kernels, mixed from sweeps of other GPUs
+  // than those of the priors, intervals of time then hold 92 to 94 %.
+  static constexpr double in_common = 0.25;
 
+  ShapePriors priors_;
   const std::vector<ClassDraws>& classes_;
   std::mt19937_64 random_{20261125};
-  std::vector<double> lean_, core_energy_;  // standard Gaussians that all share, shape [draws]
-  std::map<std::string, FunctionDraws> functions_;
+  std::vector<double> shared_;  // standard Gaussians, shape [draws]
+  std::map<std::string, std::vector<double>> functions_;
 };
 
 }  // namespace
@@ -209,7 +201,11 @@ std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std
   std::mt19937_64 random(20260113);
   std::normal_distribution<double> gaussian;
   const std::vector<ClassDraws> classes = class_draws(count, random);
-  CapturedDraws captured(classes);
+  std::optional<CapturedDraws> captured;  // reads all specs
+  for (std::size_t k = 0; k < model.kernels(); ++k) {
+    if (!captured && model.source(id_at<KernelId>(k)) == CoefficientSource::anchored)
+      captured.emplace(model.spec(), classes);
+  }
   const std::vector<std::size_t> order = order_by_name(trace.kernels);
   std::vector<GpuModel> models;
   for (std::size_t i = 0; i < count; ++i) {
@@ -221,7 +217,7 @@ std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace, std
       const Kernel& kernel = trace.kernels[k];
       KernelCoefficients& c = coefficients[k];
       if (model.source(id) == CoefficientSource::anchored) {
-        c = captured.of(member.spec(), kernel, *member.anchor(id), i);
+        c = captured->of(member.spec(), kernel, *member.anchor(id), i);
         continue;
       }
       const double sigma = coefficient_error(model.spec(), kernel, model.source(id));
@@ -242,7 +238,7 @@ std::vector<std::vector<KernelCoefficients>> draw_captured(const GpuSpec& spec,
                                                            std::size_t count) {
   std::mt19937_64 random(20260113);
   const std::vector<ClassDraws> classes = class_draws(count, random);
-  CapturedDraws drawn(classes);
+  CapturedDraws drawn(spec, classes);
   const std::vector<std::size_t> order = order_by_name(kernels);
   std::vector<std::vector<KernelCoefficients>> draws(
       count, std::vector<KernelCoefficients>(kernels.size()));

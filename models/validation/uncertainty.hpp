@@ -29,10 +29,11 @@ namespace rubato {
 ///   not vary, and intervals know of them by model_errors alone;
 /// - coefficients that were scaled, derived or guessed get random errors (coefficient_error), half
 ///   of their variance common to a class;
-/// - anchored kernels keep their captured times. Their draws reach over all splits of core and DRAM
-///   time that their work leaves open: each draw has one lean (anchored()) and one error of core
-///   energy for all kernels of a class, or for each function (function_of) of which neither work
-///   nor class is known.
+/// - anchored kernels keep their captured times. What other clocks do to them is drawn from
+/// measured
+///   kernels (ShapePriors), for each function (function_of) by itself but for a quarter. Where DRAM
+///   bytes were counted, only what these leave open is drawn, and one error of core energy, alike
+///   for all kernels of a class.
 /// @param count  of draws; one where it is 0, so that an interval has something to be around
 /// @throws what GpuModel throws
 [[nodiscard]] std::vector<GpuModel> draw_models(const GpuModel& model, const Trace& trace,

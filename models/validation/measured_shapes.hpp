@@ -1,0 +1,54 @@
+#pragma once
+// What kernels that nobody measured may be like: the measured ones of all shipped specs, whatever
+// their size. docs/graphs.md, section 3.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/gpu/spec.hpp"
+
+namespace rubato {
+
+/// A measured kernel as a pattern for others, at its GPU's default clocks.
+struct KernelShape {
+  std::string gpu;  ///< name of the spec that it was fitted in
+  KernelClass kind = KernelClass::other;
+  double lean = 0.5;      ///< core time over core and DRAM time, 0 to 1
+  double fixed = 0.0;     ///< share of the time that no clock changes, 0 to 1
+  double overlap = 4.0;   ///< exponent p of the soft maximum of core and DRAM time, >= 1
+  double idle = 1.0;      ///< factor on idle power
+  double of_limit = 0.7;  ///< power over the power limit; above 1: the limit lowers its clock
+};
+
+/// The fitted kernels of a spec.
+[[nodiscard]] std::vector<KernelShape> shapes_of(const GpuSpec& spec);
+
+/// Coefficients of a launch of a shape that takes one second at the spec's default clocks, where no
+/// power limit holds it.
+[[nodiscard]] KernelCoefficients coefficients_of(const GpuSpec& spec, const KernelShape& shape);
+
+/// Patterns for kernels on one GPU: its own fitted kernels, and those of all other shipped specs. A
+/// spec's kernels count with the root of their number, the GPU's own four times as much; 15 % of
+/// the weight is spread evenly over all leans, since kernels of another kind exist.
+class ShapePriors {
+ public:
+  explicit ShapePriors(const GpuSpec& spec);
+
+  /// The pattern at a quantile of how much time a lower core clock takes.
+  /// @param kind      kernels of like classes count, others little; `other`: all count
+  /// @param quantile  0 to 1
+  [[nodiscard]] const KernelShape& at(KernelClass kind, double quantile) const;
+
+ private:
+  struct Weighted {
+    std::size_t shape;
+    double until;  // sum of the weights up to it, as a share
+  };
+
+  std::vector<KernelShape> shapes_;              // least slowed down first
+  std::vector<std::vector<Weighted>> of_class_;  // by KernelClass
+};
+
+}  // namespace rubato
