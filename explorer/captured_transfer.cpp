@@ -96,6 +96,7 @@ Transfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
   input.questions = {plan.question};
   input.grid = plan.grid;
   input.host_power_w = plan.host_power_w;
+  input.odds_frac = 0.0;  // what there is in the same time
   std::vector<std::string> notes;
   if (plan.comm_sms) {
     // Asked for only where there is a collective to move; else the exploration would refuse it.

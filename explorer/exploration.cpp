@@ -12,6 +12,7 @@
 #include "explorer/fewest_changes.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/plan/defaults.hpp"
+#include "explorer/plan/margin.hpp"
 #include "explorer/plan/trace_step.hpp"
 #include "models/validation/uncertainty.hpp"
 
@@ -22,10 +23,10 @@ namespace {
 // Runs of launches with one clock each, given what a change of clock costs. A plan whose saving
 // does not show in the last digit of a percentage is replaced by the default clocks.
 void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
-                      const ProfileTable& per_launch, const Totals& defaults, double gap_frac,
-                      const RunContext& context, PlanResult& result) {
+                      const ProfileTable& per_launch, const Totals& defaults, const Goal& target,
+                      double gap_frac, const RunContext& context, PlanResult& result) {
   constexpr double shown_frac = 5e-5;
-  const auto* goal = std::get_if<LeastWaste>(&result.question.goal);
+  const auto* goal = std::get_if<LeastWaste>(&target);
   if (goal == nullptr || result.question.aggregation != Aggregation::global) {
     throw UsageError(
         "granularity 'segment' plans for goal 'strict_waste' or 'relaxed_waste' with global "
@@ -65,23 +66,23 @@ struct Shared {
   TraceSimulator& simulator;
 };
 
-PlanResult answer(const Question& question, const Shared& shared, const Exploration& found,
-                  double gap_frac, const RunContext& context) {
+// @param target  the goal to plan for: that of the question, or one for less time
+PlanResult answer(const Question& question, const Goal& target, const Shared& shared,
+                  const Exploration& found, double gap_frac, const RunContext& context) {
   const auto start = std::chrono::steady_clock::now();
   const auto& [input, model, per_launch, tables, simulator] = shared;
   const ClockGrid& grid = found.grid;
   PlanResult result;
   result.question = question;
   if (question.granularity == Granularity::automatic) {
-    answer_automatic(input, model, grid, per_launch, found.baseline.total, gap_frac, context,
-                     result);
+    answer_automatic(input, model, grid, per_launch, found.baseline.total, target, gap_frac,
+                     context, result);
   } else {
     const ChoiceUnits& units = tables.units(question.granularity);
     const ProfileTable& table = tables.table(question.granularity);
-    const Solution solution =
-        question.aggregation == Aggregation::global
-            ? solve_global(table, question.goal, grid.default_clock(), context)
-            : solve_local(table, question.goal, grid.default_clock());
+    const Solution solution = question.aggregation == Aggregation::global
+                                  ? solve_global(table, target, grid.default_clock(), context)
+                                  : solve_local(table, target, grid.default_clock());
     result.status = solution.status;
     result.objective = solution.objective;
     result.lower_bound = solution.lower_bound;
@@ -166,10 +167,10 @@ Front front_of(Granularity granularity, const ProfileTable& table) {
   return front;
 }
 
-// 90 % interval of a plan's change. A plan on measured cells was chosen among noisy ones. Where
+// How far off a plan's change may be. A plan on measured cells was chosen among noisy ones. Where
 // that choice can be played again, it is (winners_curse.hpp). Else the model's errors are drawn.
-SavingInterval interval_of_plan(const Shared& shared, PlanIntervals& intervals,
-                                const Exploration& found, const PlanResult& result) {
+PlanOutlook outlook_of_plan(const Shared& shared, PlanIntervals& intervals,
+                            const Exploration& found, const PlanResult& result) {
   const ExplorationInput& input = shared.input;
   const Question& question = result.question;
   const auto* goal = std::get_if<LeastWaste>(&question.goal);
@@ -177,27 +178,96 @@ SavingInterval interval_of_plan(const Shared& shared, PlanIntervals& intervals,
                       question.aggregation == Aggregation::global &&
                       question.granularity != Granularity::automatic;
   if (!played)
-    return intervals.of(result.plan, {result.sim.total.time_s, result.sim.total.energy_j},
-                        switching_of(input, question));
+    return intervals.outlook(result.plan, {result.sim.total.time_s, result.sim.total.energy_j},
+                             switching_of(input, question));
   // Only the GPU's cells are noisy. Host power, which is known, comes in beside the table.
   const ProfileTable table =
       unit_table(profile_table(found.cells, input.trace.kernels.size(), found.grid.size()),
                  input.trace, shared.tables.units(question.granularity));
-  return remeasured_interval(
-      table, found.grid.default_clock(),
-      {.noise = input.measured_noise,
-       .time_budget_frac = goal->slack_frac + goal->tolerance_frac,
-       .host_power_w = input.host_power_w},
-      {change_pct(result.sim.total.time_s, found.baseline.total.time_s),
-       change_pct(result.sim.total.energy_j, found.baseline.total.energy_j)});
+  return remeasured_outlook(table, found.grid.default_clock(),
+                            {.noise = input.measured_noise,
+                             .time_budget_frac = goal->slack_frac + goal->tolerance_frac,
+                             .host_power_w = input.host_power_w},
+                            {change_pct(result.sim.total.time_s, found.baseline.total.time_s),
+                             change_pct(result.sim.total.energy_j, found.baseline.total.energy_j)});
+}
+
+double allowed_frac(const Question& question) {
+  const auto& goal = std::get<LeastWaste>(question.goal);
+  return goal.slack_frac + goal.tolerance_frac;
 }
 
 // Adds how far to trust a plan.
-void appraise(const Shared& shared, PlanIntervals& intervals, const Exploration& found,
-              PlanResult& result) {
-  if (!result.plan.clock_of_site.empty())
-    result.interval = interval_of_plan(shared, intervals, found, result);
+// @return the change of time, as applied, that it keeps with the odds asked for; nothing where
+//         there is no deadline, or no plan that keeps it if the model is right
+std::optional<double> appraise(const Shared& shared, PlanIntervals& intervals,
+                               const Exploration& found, PlanResult& result) {
   mark(shared, found, result);
+  if (result.plan.clock_of_site.empty()) return std::nullopt;
+  const PlanOutlook outlook = outlook_of_plan(shared, intervals, found, result);
+  result.interval = outlook.interval;
+  if (!std::holds_alternative<LeastWaste>(result.question.goal)) return std::nullopt;
+  const double base_s = found.baseline.total.time_s;
+  const Totals& applied = result.counted ? *result.counted : result.sim.total;
+  const double added_pct = percent * (applied.time_s - result.sim.total.time_s) / base_s;
+  const double slack_pct = percent * allowed_frac(result.question);
+  const bool untouched = std::ranges::all_of(result.plan.clock_of_site, [&](ClockId clock) {
+    return clock == found.grid.default_clock();
+  });
+  result.odds_in_time =
+      untouched ? (slack_pct >= 0.0 ? 1.0 : 0.0) : outlook.times.odds_within(slack_pct - added_pct);
+  if (result.status == SolveStatus::infeasible || change_pct(applied.time_s, base_s) > slack_pct)
+    return std::nullopt;
+  return (outlook.times.kept_with(shared.input.odds_frac) + added_pct) / percent;
+}
+
+// The default clocks as a plan, which are in time with certainty.
+PlanResult kept_defaults(const Shared& shared, PlanIntervals& intervals, const Exploration& found,
+                         const PlanResult& asked) {
+  PlanResult kept = asked;
+  kept.status = SolveStatus::feasible;
+  kept.plan = uniform_plan(shared.input.trace, found.grid.default_clock());
+  kept.sim = found.baseline;
+  kept.objective = kept.sim.total.energy_j;
+  kept.gap_frac = std::max(0.0, 1.0 - kept.lower_bound / kept.objective);
+  kept.counted.reset();
+  kept.verdict = {};
+  kept.marks.clear();
+  (void)appraise(shared, intervals, found, kept);
+  return kept;
+}
+
+// A plan with the odds asked for: made for less time, as far as that is needed and enough.
+PlanResult answer_with_odds(const Question& question, const Shared& shared,
+                            PlanIntervals& intervals, const Exploration& found, double gap_frac,
+                            const RunContext& context) {
+  PlanResult asked = answer(question, question.goal, shared, found, gap_frac, context);
+  const std::optional<double> kept_frac = appraise(shared, intervals, found, asked);
+  const double odds_frac = shared.input.odds_frac;
+  if (!kept_frac || has_odds(asked.odds_in_time, odds_frac) || !asked.verdict.applicable)
+    return asked;
+  LeastWaste target{allowed_frac(question)};
+  MarginSearch search(target.slack_frac, *kept_frac, target.slack_frac);
+  std::optional<PlanResult> best;
+  double solve_time_s = asked.solve_time_s;
+  const int tries = question.granularity == Granularity::automatic || shared.input.measured
+                        ? MarginSearch::tries
+                        : MarginSearch::tries_of_quick_plans;
+  for (int i = 0; i < tries && !context.stop_requested(); ++i) {
+    target.slack_frac = search.next_frac();
+    if (!(target.slack_frac > -1.0)) break;
+    PlanResult one = answer(question, target, shared, found, gap_frac, context);
+    search.tried(target.slack_frac, appraise(shared, intervals, found, one));
+    solve_time_s += one.solve_time_s;
+    const bool has = one.found() && one.odds_in_time && has_odds(one.odds_in_time, odds_frac);
+    if (has && (!best || one.sim.total.energy_j < best->sim.total.energy_j)) best = std::move(one);
+  }
+  if (!best && allowed_frac(question) < 0.0) return asked;
+  if (!best) best = kept_defaults(shared, intervals, found, asked);
+  best->solve_time_s = solve_time_s;
+  best->bolder = {asked.sim.total.energy_j / found.baseline.total.energy_j - 1.0,
+                  *asked.odds_in_time};
+  return std::move(*best);
 }
 
 // The cells of a request, without any answers yet.
@@ -211,6 +281,7 @@ Exploration begun(const ExplorationInput& input, const GpuModel& model) {
                     .baseline_marks = {},
                     .plans = {},
                     .fronts = {},
+                    .odds_frac = input.odds_frac,
                     .wall_time_s = 0.0,
                     .interrupted = false};
   for (std::size_t k = 0; k < model.kernels(); ++k) {
@@ -271,8 +342,10 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
       found.interrupted = true;
       break;
     }
-    found.plans.push_back(answer(question, shared, found, limits.gap_frac, limit.context()));
-    if (intervals) appraise(shared, *intervals, found, found.plans.back());
+    found.plans.push_back(intervals ? answer_with_odds(question, shared, *intervals, found,
+                                                       limits.gap_frac, limit.context())
+                                    : answer(question, question.goal, shared, found,
+                                             limits.gap_frac, limit.context()));
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});

@@ -50,7 +50,10 @@ struct PlanResult {
   std::optional<Totals> counted;
   PlanVerdict verdict;  ///< whether a GPU can be set to it; its reason is a mark too
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
-  std::vector<Mark> marks;                  ///< what to know beside these numbers
+  /// Where the plan was made for less time than the slack, to have the odds asked for: the one for
+  /// all of it.
+  std::optional<BolderPlan> bolder = {};
+  std::vector<Mark> marks;  ///< what to know beside these numbers
 
   [[nodiscard]] bool found() const noexcept { return sim.total.launches > 0; }
 };
@@ -104,11 +107,14 @@ struct Exploration {
   std::vector<Mark> baseline_marks;                    ///< what every change is against
   std::vector<PlanResult> plans;                       ///< in the order of the questions
   std::vector<Front> fronts;                           ///< one per granularity asked for
+  double odds_frac = usual_odds_frac;                  ///< that were asked for
   double wall_time_s = 0.0;
   bool interrupted = false;  ///< Ctrl-C: later questions are missing
 };
 
-/// Fills the table, answers each question, replays each plan.
+/// Fills the table, answers each question, replays each plan. Where there are intervals, a plan for
+/// a slack is made for so much less time that it has the odds asked for; bound and gap are then of
+/// that time. Where no plan has them, it is the default clocks, if they are in time.
 /// @throws what GpuModel, make_clock_grid and the solvers throw
 [[nodiscard]] Exploration explore(const ExplorationInput& input, const RunContext& context = {});
 

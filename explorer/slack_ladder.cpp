@@ -25,8 +25,9 @@ const Question* counted_segments(const ExplorationInput& input) {
 std::optional<Cost> planned(const Exploration& found, double slack_frac) {
   for (const PlanResult& plan : found.plans) {
     const auto* goal = std::get_if<LeastWaste>(&plan.question.goal);
-    if (plan.question.granularity == Granularity::automatic && plan.found() && goal != nullptr &&
-        goal->slack_frac == slack_frac && goal->tolerance_frac == 0.0)
+    const bool for_all_of_it = !plan.bolder;  // the ladder is whatever the odds
+    if (plan.question.granularity == Granularity::automatic && plan.found() && for_all_of_it &&
+        goal != nullptr && goal->slack_frac == slack_frac && goal->tolerance_frac == 0.0)
       return Cost{plan.sim.total.time_s, plan.sim.total.energy_j};
   }
   return std::nullopt;

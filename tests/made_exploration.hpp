@@ -19,7 +19,8 @@ inline GraphExplorationInput made_exploration_input(
                               .grid = "full",
                               .power_limit_w = {},
                               .switching = switching,
-                              .questions = std::move(questions)};
+                              .questions = std::move(questions),
+                              .odds_frac = 0.0};  // plans for the slack itself
   input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
   return input;
 }

@@ -122,6 +122,37 @@ std::vector<Cost> SavingDraws::widened_changes() const {
   return changes;
 }
 
+PlanOutlook SavingDraws::outlook(const RelativeErrors& scale, const Cost& estimate_pct,
+                                 const Interval& possible_time) const {
+  std::vector<double> times = widened(time_pct_);
+  SavingInterval found =
+      scaled_interval({interval_of(times), interval_of(widened(energy_pct_))}, scale, estimate_pct);
+  found.time = cut(found.time, possible_time);
+  const double median_pct = interval_of(times).median_pct;
+  for (double& pct : times) {
+    pct = median_pct + scale.time * (pct - median_pct);
+    pct = cut({pct, pct, pct}, possible_time).median_pct;
+  }
+  return {found, TimeDraws(std::move(times))};
+}
+
+TimeDraws::TimeDraws(std::vector<double> changes_pct) : changes_pct_(std::move(changes_pct)) {
+  std::ranges::sort(changes_pct_);
+}
+
+double TimeDraws::odds_within(double change_pct) const {
+  constexpr double rounding_pct = 1e-7;  // totals of launches differ in the last digits
+  const auto late = std::ranges::upper_bound(changes_pct_, change_pct + rounding_pct);
+  return static_cast<double>(late - changes_pct_.begin()) /
+         static_cast<double>(changes_pct_.size());
+}
+
+double TimeDraws::kept_with(double odds_frac) const {
+  const double draws = static_cast<double>(changes_pct_.size());
+  const double needed = std::clamp(std::ceil(odds_frac * draws - 1e-9), 1.0, draws);
+  return changes_pct_[static_cast<std::size_t>(needed) - 1];
+}
+
 SavingInterval scaled_interval(const SavingInterval& drawn, const RelativeErrors& scale,
                                const Cost& estimate_pct) {
   SavingInterval found{scaled(drawn.time, scale.time), scaled(drawn.energy, scale.energy)};
@@ -262,12 +293,10 @@ SavingInterval PlanIntervals::of(const Plan& plan) {
   return of(plan, counted(total_of(trace_, model_, grid_, plan, switching_)));
 }
 
-SavingInterval PlanIntervals::of(const Plan& plan, const Cost& simulated,
-                                 const SwitchModel& switching) {
-  SavingInterval found = scaled_interval(draws(plan, switching).widened_interval(), scale_,
-                                         change_pct(simulated, base_));
-  found.time = cut(found.time, possible_time(plan, simulated, switching));
-  return found;
+PlanOutlook PlanIntervals::outlook(const Plan& plan, const Cost& simulated,
+                                   const SwitchModel& switching) {
+  return draws(plan, switching)
+      .outlook(scale_, change_pct(simulated, base_), possible_time(plan, simulated, switching));
 }
 
 // Changes of time that a plan may bring if every kernel is at an end of its band.

@@ -32,6 +32,28 @@ struct SavingInterval {
   Interval time, energy;
 };
 
+/// Changes of a plan's time in all draws: what its odds are counted in.
+class TimeDraws {
+ public:
+  TimeDraws() = default;
+  /// @param changes_pct  against the default clocks
+  explicit TimeDraws(std::vector<double> changes_pct);
+
+  /// The odds that a plan takes at most so much longer: the share of draws, 0 to 1.
+  [[nodiscard]] double odds_within(double change_pct) const;
+  /// The least change that a plan stays within with such odds. @param odds_frac  0 to 1
+  [[nodiscard]] double kept_with(double odds_frac) const;
+
+ private:
+  std::vector<double> changes_pct_;  // sorted
+};
+
+/// What a plan may turn out to be: its intervals and the draws of its time behind them.
+struct PlanOutlook {
+  SavingInterval interval;
+  TimeDraws times;
+};
+
 /// Models that are drawn, as many as a spec's ensemble has members; and for each of them draws of
 /// the errors that all models of this form have: 256 draws in all.
 inline constexpr std::size_t drawn_models = 16, draws_per_model = 16;
@@ -45,6 +67,10 @@ class SavingDraws {
   [[nodiscard]] SavingInterval interval() const;
   /// The interval of draws_per_model draws for each of several models, after widened().
   [[nodiscard]] SavingInterval widened_interval() const;
+  /// That interval, scaled_interval() of it, times cut to what is possible, and the draws of time
+  /// moved likewise.
+  [[nodiscard]] PlanOutlook outlook(const RelativeErrors& scale, const Cost& estimate_pct,
+                                    const Interval& possible_time) const;
   /// The draws behind that interval, in %.
   [[nodiscard]] std::vector<Cost> widened_changes() const;
 
@@ -117,11 +143,11 @@ class PlanIntervals {
   [[nodiscard]] SavingInterval of(const Plan& plan);
   /// The same for a plan whose totals are known. @param simulated  as simulate() gives them
   [[nodiscard]] SavingInterval of(const Plan& plan, const Cost& simulated) {
-    return of(plan, simulated, switching_);
+    return outlook(plan, simulated, switching_).interval;
   }
-  /// The same for a plan whose changes of clock take something else.
-  [[nodiscard]] SavingInterval of(const Plan& plan, const Cost& simulated,
-                                  const SwitchModel& switching);
+  /// The same, with odds, for a plan whose changes of clock take something else.
+  [[nodiscard]] PlanOutlook outlook(const Plan& plan, const Cost& simulated,
+                                    const SwitchModel& switching);
   /// The interval as drawn: not scaled, and not extended to the estimate.
   [[nodiscard]] SavingInterval drawn(const Plan& plan);
   /// All draws of one plan.

@@ -113,21 +113,24 @@ WinnersCurse winners_curse(const ProfileTable& table, ClockId default_clock,
   });
   return {promised.interval(),
           kept.interval(),
-          {interval_of(std::move(lost_time)), interval_of(std::move(lost_energy))}};
+          {interval_of(lost_time), interval_of(std::move(lost_energy))},
+          lost_time};
 }
 
-SavingInterval remeasured_interval(const ProfileTable& table, ClockId default_clock,
-                                   Remeasurement setting, const Cost& estimate_pct) {
+PlanOutlook remeasured_outlook(const ProfileTable& table, ClockId default_clock,
+                               Remeasurement setting, const Cost& estimate_pct) {
   constexpr std::size_t cells_to_draw = 5'000'000, least_campaigns = 8, most_campaigns = 200;
   setting.campaigns =
       std::clamp(cells_to_draw / (table.rows() * table.clocks()), least_campaigns, most_campaigns);
-  const WinnersCurse curse = winners_curse(table, default_clock, setting);
+  WinnersCurse curse = winners_curse(table, default_clock, setting);
   const auto moved = [](double pct, const Interval& lost) -> Interval {
     return {pct + lost.low_pct, pct + lost.median_pct, pct + lost.high_pct};
   };
-  return scaled_interval({moved(estimate_pct.time_s, curse.lost.time),
-                          moved(estimate_pct.energy_j, curse.lost.energy)},
-                         {1.0, 1.0}, estimate_pct);
+  for (double& pct : curse.lost_time) pct += estimate_pct.time_s;
+  return {scaled_interval({moved(estimate_pct.time_s, curse.lost.time),
+                           moved(estimate_pct.energy_j, curse.lost.energy)},
+                          {1.0, 1.0}, estimate_pct),
+          TimeDraws(std::move(curse.lost_time))};
 }
 
 ModelErrors errors_of_noise(const RelativeErrors& noise) {

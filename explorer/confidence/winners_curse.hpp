@@ -21,9 +21,10 @@ struct Remeasurement {
 
 /// What choosing by measurements promises and what it keeps.
 struct WinnersCurse {
-  SavingInterval promised;  ///< by the measurements the choice was made on
-  SavingInterval kept;      ///< the same plan, measured again
-  SavingInterval lost;      ///< kept - promised of each campaign, percentage points
+  SavingInterval promised;        ///< by the measurements the choice was made on
+  SavingInterval kept;            ///< the same plan, measured again
+  SavingInterval lost;            ///< kept - promised of each campaign, percentage points
+  std::vector<double> lost_time;  ///< of these the times, shape [campaigns]
 };
 
 /// Plays campaigns: measure every cell of `table` with noise, choose the least
@@ -39,8 +40,8 @@ struct WinnersCurse {
 /// take about the same time.
 /// @param table         the measured cells, launch counts included
 /// @param estimate_pct  the plan's change of time and energy by these cells
-[[nodiscard]] SavingInterval remeasured_interval(const ProfileTable& table, ClockId default_clock,
-                                                 Remeasurement setting, const Cost& estimate_pct);
+[[nodiscard]] PlanOutlook remeasured_outlook(const ProfileTable& table, ClockId default_clock,
+                                             Remeasurement setting, const Cost& estimate_pct);
 
 /// Noise of measured cells as errors of a model. Nothing is shared. Each cell's own part, Student's
 /// t with four degrees of freedom, has 0.71 of the noise as its scale: the same standard deviation.

@@ -126,9 +126,12 @@ GraphExploration reproduced_run(const GraphExplorationInput& input) {
 // Whether plan a for a question is better than b. Plans that know changes of clock are compared as
 // played: first in time, then energy. A difference too small to be measured is no reason to move
 // collectives.
-bool is_better(const GraphPlanOutcome& a, const GraphPlanOutcome& b) {
+bool is_better(const GraphPlanOutcome& a, const GraphPlanOutcome& b, double odds_frac) {
   constexpr double worth_it = 1e-4;  // of the energy
   if (!a.result.found() || !b.result.found()) return a.result.found();
+  if (a.odds_in_time && b.odds_in_time &&
+      (*a.odds_in_time >= odds_frac) != (*b.odds_in_time >= odds_frac))
+    return *a.odds_in_time >= odds_frac;
   if (a.result.question.grain == GraphGrain::automatic && a.counted && b.counted) {
     if (a.counted->in_time != b.counted->in_time) return a.counted->in_time;
     return a.counted->change.energy_frac < b.counted->change.energy_frac - worth_it;
@@ -149,13 +152,13 @@ void widen_for_comm_sms(GraphPlanInterval& interval) {
 }
 
 // Keeps the better plan, with a bound that holds for plans on either number of SMs.
-void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms) {
+void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms, double odds_frac) {
   const bool exact = best.result.question.grain == GraphGrain::iteration;
   // One clock for all that does not end in time does not bound what the others take.
   const bool bounds = !exact || (best.result.found() && other.result.found());
   const double bound_j = bounds ? std::min(best.result.lower_bound_j, other.result.lower_bound_j)
                                 : std::max(best.result.lower_bound_j, other.result.lower_bound_j);
-  if (is_better(other, best)) {
+  if (is_better(other, best, odds_frac)) {
     best = std::move(other);
     best.comm_sms = comm_sms;
     widen_for_comm_sms(best.interval);
@@ -198,10 +201,10 @@ void try_comm_sms(const GraphExplorationInput& input, std::span<const double> tr
         std::make_unique<const GraphModel>(found.model->with_comm_sms(found.overlapping, comm_sms));
     choice.planner = std::make_unique<GraphPlanner>(*choice.model, found.planner->grid(), context,
                                                     input.switching, &found.planner->baseline());
-    auto others =
-        rehearsed_answers(*choice.model, *choice.planner, *found.model, input.questions, context);
+    auto others = rehearsed_answers(*choice.model, *choice.planner, *found.model, input.questions,
+                                    input.odds_frac, context);
     for (std::size_t q = 0; q < found.plans.size(); ++q)
-      choose(found.plans[q], std::move(others[q]), comm_sms);
+      choose(found.plans[q], std::move(others[q]), comm_sms, input.odds_frac);
   }
 }
 
@@ -220,6 +223,7 @@ const GraphPlanner& GraphExploration::planner_of(const GraphPlanOutcome& outcome
 GraphExploration explore_captured(const GraphExplorationInput& input, const RunContext& context) {
   const auto begin = std::chrono::steady_clock::now();
   GraphExploration found = reproduced_run(input);
+  found.odds_frac = input.odds_frac;
   const std::vector<double> comm_sms = comm_sms_to_try(input, found);
   const ExecutionGraph& graph = found.run->graph;
   const ClockGrid grid = make_clock_grid(input.spec, input.grid);
@@ -233,8 +237,8 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
       *found.model, grid, uniform_plan(graph, grid.default_clock()), found.planner->baseline());
   if (input.host_power_w > 0.0)
     found.baseline_marks.push_back(mark_of_host_power(input.host_power_w));
-  found.plans =
-      rehearsed_answers(*found.model, *found.planner, *found.model, input.questions, context);
+  found.plans = rehearsed_answers(*found.model, *found.planner, *found.model, input.questions,
+                                  input.odds_frac, context);
   try_comm_sms(input, comm_sms, found, context);
   std::ranges::move(plans_of_goals(found, input.goals, input.goal_grains, context),
                     std::back_inserter(found.plans));

@@ -62,6 +62,7 @@ struct GraphPlanOutcome {
   std::optional<CountedChanges> counted;    ///< nothing: what changes of clock take is not known
   PlanVerdict verdict;                      ///< of what is played; its reason is a mark too
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
+  std::optional<BolderPlan> bolder = {};    ///< as of PlanResult
   std::optional<double> comm_sms = {};      ///< of collectives beside compute; nothing: as captured
   /// Other than LeastWaste. Then the slack is the time that came of it, the gap is that of the
   /// goal, and energy has no bound.
@@ -115,6 +116,7 @@ struct GraphExploration {
   std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions, then of the goals
   std::vector<OverlappingCollective> overlapping;  ///< whose SMs were chosen
   std::vector<CommSmsChoice> comm_sms;             ///< in the order they were tried
+  double odds_frac = usual_odds_frac;              ///< that were asked for
   double wall_time_s = 0.0;
   bool interrupted = false;  ///< Ctrl-C or a time limit: plans found by then
 

@@ -136,7 +136,7 @@ class GoalSearch {
     std::vector<GraphQuestion> questions;
     for (const auto& [grain, slack_frac] : slacks) questions.push_back({grain, slack_frac});
     if (questions.empty()) return;
-    auto outcomes = rehearsed_answers(model_, planner_, model_, questions, context_);
+    auto outcomes = rehearsed_answers(model_, planner_, model_, questions, 0.0, context_);
     auto asked = slacks.begin();
     for (GraphPlanOutcome& outcome : outcomes) {
       plans_[asked->first].emplace(asked->second, std::move(outcome));
@@ -170,6 +170,7 @@ class GoalSearch {
     result.question.slack_frac = outcome.change.time_frac;
     result.deadline_s = result.run.span_s;
     result.lower_bound_j = 0.0;
+    outcome.odds_in_time.reset();  // no deadline was asked for
     if (outcome.counted) outcome.counted->in_time = true;
     const bool exact = grain == GraphGrain::iteration;
     if (exact) bound = judgement.objective_frac;

@@ -1,7 +1,10 @@
 #include "explorer/graph/plan_interval.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <random>
 #include <string>
+#include <utility>
 
 #include "common/numbers.hpp"
 #include "models/gpu/ensemble.hpp"
@@ -12,6 +15,9 @@
 namespace rubato {
 
 namespace {
+
+// Draws of which measured kernel each function is like.
+constexpr std::size_t captured_models = 64;
 
 // What kernels that err alike have in common.
 std::string source_of(const GpuSpec& spec, const Kernel& kernel) {
@@ -48,10 +54,7 @@ std::vector<ActivityId> last_path(const ExecutionGraph& graph, const GraphRun& r
 
 GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel& as_captured,
                                        const ClockGrid& grid, const GraphRun& baseline)
-    : model_(model),
-      grid_(grid),
-      scale_(widening_only(model_errors(model.spec()).scales.plans)),
-      base_{baseline.span_s, baseline.total_energy_j} {
+    : model_(model), grid_(grid), base_{baseline.span_s, baseline.total_energy_j} {
   const std::vector<Kernel>& kernels = model.graph().kernels();
   // Numbered by name: where a kernel stands in a file moves no draw.
   std::map<std::string, std::size_t> sources;
@@ -59,58 +62,74 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
   for (auto& [name, number] : sources) number = sources_++;
   for (const Kernel& kernel : kernels)
     source_of_kernel_.push_back(sources.at(source_of(model.spec(), kernel)));
-  errors_ = draw_change_errors(model_errors(model.spec()), drawn_models, sources_);
-  kernels_ = draw_captured(model.spec(), kernels, captured_points(as_captured), drawn_models);
+  const ModelErrors errors = model_errors(model.spec());
+  const RelativeErrors scale = widening_only(errors.scales.plans);
+  errors_ = draw_change_errors(errors, captured_models, sources_);
+  for (Cost& error : errors_) error = {scale.time * error.time_s, scale.energy * error.energy_j};
+  std::mt19937_64 random(20261127);
+  std::normal_distribution<double> gaussian;
+  for (std::size_t i = 0; i < captured_models * draws_per_model; ++i) {
+    const double time = gaussian(random);
+    unshaped_.push_back({time, gaussian(random)});
+  }
+  swept_ = !model.spec().kernels.empty();
+  kernels_ = draw_captured(model.spec(), kernels, captured_points(as_captured), captured_models);
   for (std::vector<KernelCoefficients>& drawn : kernels_) {
     for (std::size_t k = 0; k < drawn.size(); ++k)
       drawn[k] = model.on_its_sms(id_at<KernelId>(k), drawn[k]);
   }
+  for (std::size_t m = 0; m < captured_models; ++m)
+    specs_.push_back(ensemble_member(model.spec(), m));
   const Parts parts =
       parts_of(as_captured, uniform_plan(model.graph(), grid.default_clock()), baseline);
-  const std::vector<Cost> none(sources_);
-  for (std::size_t m = 0; m < drawn_models; ++m) {
-    specs_.push_back(ensemble_member(model.spec(), m));
-    bases_.push_back(total(parts, baseline, m, none));
-  }
+  for (std::size_t m = 0; m < captured_models; ++m)
+    bases_.push_back(total(parts, baseline, m, std::nullopt));
 }
 
 GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& run) const {
+  constexpr double scatter_pct = 0.4;  // of measured times
   Parts parts = parts_of(model_, plan, run);
-  for (auto& [at, part] : parts) set_errors(part, at.first, at.second);
-  SavingDraws draws(drawn_models * draws_per_model);
-  for (std::size_t i = 0; i < drawn_models * draws_per_model; ++i) {
-    const std::size_t m = i / draws_per_model;
-    draws.set(i, total(parts, run, m, std::span(errors_).subspan(i * sources_, sources_)),
-              bases_[m]);
+  bool is_captured = false;
+  for (auto& [at, part] : parts) {
+    set_errors(part, at.first, at.second);
+    is_captured |= at.second != grid_.default_clock() && is_like_another(at.first);
   }
-  const SavingInterval found = scaled_interval(
-      draws.widened_interval(), scale_,
-      {change_pct(run.span_s, base_.time_s), change_pct(run.total_energy_j, base_.energy_j)});
-  const Interval time = cut_time(found.time, parts, run);
+  SavingDraws draws(captured_models * draws_per_model);
+  for (std::size_t i = 0; i < captured_models * draws_per_model; ++i) {
+    const std::size_t m = i / draws_per_model;
+    draws.set(i, total(parts, run, m, i), bases_[m]);
+  }
+  PlanOutlook found = draws.outlook(
+      {1.0, 1.0},
+      {change_pct(run.span_s, base_.time_s), change_pct(run.total_energy_j, base_.energy_j)},
+      possible_time(parts, run));
+  auto& [time, energy] = found.interval;
+  if (is_captured)
+    time = {time.low_pct - scatter_pct, time.median_pct, time.high_pct + scatter_pct};
   constexpr double frac = 0.01;  // of %
-  return {{frac * time.low_pct, frac * found.energy.low_pct},
-          {frac * time.high_pct, frac * found.energy.high_pct}};
+  return {{frac * time.low_pct, frac * energy.low_pct},
+          {frac * time.high_pct, frac * energy.high_pct},
+          std::move(found.times)};
 }
 
-// What scaling moved beyond the bands comes back: no run is faster or slower than all its launches
-// are, and the longest path is as slow as its launches can be.
-Interval GraphPlanIntervals::cut_time(const Interval& time, const Parts& parts,
-                                      const GraphRun& run) const {
+// No run is faster or slower than all its launches are, and the longest path is as slow as its
+// launches can be: what runs at once moves first-order sums beyond that.
+Interval GraphPlanIntervals::possible_time(const Parts& parts, const GraphRun& run) const {
   double fastest = 1.0, slowest = 1.0, most_s = run.span_s;
   for (const auto& [at, part] : parts) {
-    const auto& [kernel, clock] = at;
-    const double usual = model_.evaluate(kernel, grid_[grid_.default_clock()]).time_s /
-                         model_.evaluate(kernel, grid_[clock]).time_s;
+    const double usual =
+        model_.evaluate(at.first, grid_[grid_.default_clock()]).time_s / part.own.time_s;
     fastest = std::min(fastest, part.band.low);
     slowest = std::max(slowest, part.band.high);
     if (part.path_s > 0.0) most_s += part.path_s * (part.band.high * usual - 1.0);
   }
-  return cut(time, {100.0 * (fastest - 1.0), change_pct(run.span_s, base_.time_s),
-                    std::min(change_pct(most_s, base_.time_s), 100.0 * (slowest - 1.0))});
+  return {100.0 * (fastest - 1.0), change_pct(run.span_s, base_.time_s),
+          std::min(change_pct(most_s, base_.time_s), 100.0 * (slowest - 1.0))};
 }
 
 GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
-                                                       const GraphPlan& plan, const GraphRun& run) {
+                                                       const GraphPlan& plan,
+                                                       const GraphRun& run) const {
   const ExecutionGraph& graph = model.graph();
   Parts parts;
   const auto part_of = [&](std::size_t i) -> Part* {
@@ -124,6 +143,13 @@ GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
     const std::size_t i = index(activity);
     if (Part* part = part_of(i)) part->path_s += run.end_s[i] - run.start_s[i];
   }
+  for (auto& [at, part] : parts) {
+    const auto& [kernel, clock] = at;
+    const OperatingPoint own = model_.evaluate(kernel, grid_[clock]);
+    part.own = {own.time_s, own.energy_j};
+    part.drawn = &drawn(kernel, clock);
+    part.usual = &drawn(kernel, grid_.default_clock());
+  }
   return parts;
 }
 
@@ -136,34 +162,59 @@ void GraphPlanIntervals::set_errors(Part& part, KernelId kernel, ClockId clock) 
   const ClockInEffect usual = at(grid_.default_clock()), chosen = at(clock);
   if (clock != grid_.default_clock()) part.reach = error_reach(model_.spec(), usual, chosen);
   part.band = time_band(model_.spec(), usual, chosen);
+  part.log_ratio = std::abs(std::log(usual.asked_mhz / chosen.asked_mhz));
 }
 
-// Time and energy of a launch in a draw, each over that in the model.
-Cost GraphPlanIntervals::drawn(std::size_t model, KernelId kernel, ClockId clock) const {
-  const OperatingPoint own = model_.evaluate(kernel, grid_[clock]),
-                       other = operating_point(specs_[model], kernels_[model][index(kernel)],
-                                               grid_[clock], model_.power_limit_w());
-  return {other.time_s / own.time_s, other.energy_j / own.energy_j};
+bool GraphPlanIntervals::is_like_another(KernelId kernel) const {
+  const SplitSource split = model_.split(kernel);
+  return split == SplitSource::work || split == SplitSource::class_prior;
 }
 
-// Time of a launch in a draw at the default clocks, over that in the model at a clock.
-double GraphPlanIntervals::usual_s(std::size_t model, KernelId kernel, ClockId clock) const {
-  const OperatingPoint usual =
-      operating_point(specs_[model], kernels_[model][index(kernel)], grid_[grid_.default_clock()],
-                      model_.power_limit_w());
-  return usual.time_s / model_.evaluate(kernel, grid_[clock]).time_s;
+const std::vector<Cost>& GraphPlanIntervals::drawn(KernelId kernel, ClockId clock) const {
+  const auto [at, is_new] = drawn_.try_emplace({kernel, clock});
+  if (!is_new) return at->second;
+  const ClockPair &asked = grid_[clock], &captured = model_.captured_clock();
+  const bool free =
+      is_like_another(kernel) && model_.power_limit_w() >= model_.spec().power_limit.limit_w;
+  for (std::size_t m = 0; m < captured_models; ++m) {
+    const GpuSpec& spec = specs_[m];
+    const KernelCoefficients& launch = kernels_[m][index(kernel)];
+    const OperatingPoint point = operating_point(spec, launch, asked, model_.power_limit_w());
+    double time_s = point.time_s;
+    if (free) {
+      time_s = model_.evaluate(kernel, captured).time_s *
+               unlimited_point(clock_state(spec, asked, false), launch).time_s /
+               unlimited_point(clock_state(spec, captured, false), launch).time_s;
+    }
+    at->second.push_back({time_s, point.energy_j});
+  }
+  return at->second;
 }
 
+// Logarithms of the errors of a change of clock. What measured kernels of another name leave out is
+// common to all: with the own sweeps of 14 GPUs left out it scatters like this.
+Cost GraphPlanIntervals::error_of(std::size_t draw, KernelId kernel, const Part& part) const {
+  constexpr double least_time = 0.003, time = 0.009, energy = 0.07, never_swept = 2.0;
+  if (!is_like_another(kernel)) {
+    const Cost& of = errors_[draw * sources_ + source_of_kernel_[index(kernel)]];
+    return {part.reach.time * of.time_s, part.reach.energy * of.energy_j};
+  }
+  if (part.log_ratio == 0.0) return {};
+  const Cost& gaussian = unshaped_[draw];
+  return {(least_time + time * part.log_ratio) * gaussian.time_s,
+          (swept_ ? 1.0 : never_swept) * energy * std::sqrt(part.log_ratio) * gaussian.energy_j};
+}
+
+// @param draw  nothing: without errors
 Cost GraphPlanIntervals::total(const Parts& parts, const GraphRun& run, std::size_t model,
-                               std::span<const Cost> logarithms) const {
+                               std::optional<std::size_t> draw) const {
   Cost sum{run.span_s, run.total_energy_j};
   for (const auto& [at, part] : parts) {
-    const auto& [kernel, clock] = at;
-    Cost factor = with_error(drawn(model, kernel, clock), part.reach,
-                             logarithms[source_of_kernel_[index(kernel)]]);
-    factor.time_s = part.band.cut(factor.time_s, usual_s(model, kernel, clock));
-    sum.time_s += part.path_s * (factor.time_s - 1.0);
-    sum.energy_j += part.energy_j * (factor.energy_j - 1.0);
+    Cost one = (*part.drawn)[model];
+    if (draw) one = with_error(one, {1.0, 1.0}, error_of(*draw, at.first, part));
+    one.time_s = part.band.cut(one.time_s, (*part.usual)[model].time_s);
+    sum.time_s += part.path_s * (one.time_s / part.own.time_s - 1.0);
+    sum.energy_j += part.energy_j * (one.energy_j / part.own.energy_j - 1.0);
   }
   const double host_w = model_.host_power_w() * static_cast<double>(run.gpus.size());
   sum.energy_j += host_w * (sum.time_s - run.span_s);

@@ -4,6 +4,7 @@
 // how often the intervals hold.
 
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,18 +22,18 @@ struct PlanChange {
   double energy_frac = 0.0;
 };
 
-/// 90 % interval of a plan's change, for time and energy each.
+/// 90 % interval of a plan's change, for time and energy each, and the draws of its time.
 struct GraphPlanInterval {
   PlanChange low, high;
+  TimeDraws times = {};
 };
 
 /// Monte Carlo draws of what the model leaves open. All plans of a run meet the same draws:
-/// - Of captured kernels: how their times split into core and memory, and how far core energies are
-///   off. Kernels of a class err alike; where the class is unknown, mostly each function by itself.
-/// - Of measured kernels: their fits.
-/// - Errors that no model of this form is free of: a part that all kernels share, and one of each
-///   source. A source is the fit that a kernel's coefficients come from, else its function:
-///   launches with other grids err alike.
+/// - Of captured kernels: which measured kernel each function is like (draw_captured). A deadline
+///   does not lean on a power limit that nobody saw: their times are those without one.
+/// - Of kernels that were fitted by name: their fits, and errors that no model of this form is free
+///   of: a part that all kernels share, and one of each source. A source is the fit that a kernel's
+///   coefficients come from, else its function: launches with other grids err alike.
 class GraphPlanIntervals {
  public:
   /// @param model, grid  of plans; must outlive this
@@ -44,7 +45,8 @@ class GraphPlanIntervals {
   /// To first order: the run takes longer by what launches on its critical path take longer, and
   /// energies add up. Left out is idle power while one GPU waits longer for another.
   /// @param run  of the plan
-  /// Times stay within what clocks can change, see TimeBand.
+  /// Times stay within what clocks can change, see TimeBand; ends of intervals with captured
+  /// kernels move out by what measured times scatter.
   /// @return widened, where needed, to hold what the model itself says
   [[nodiscard]] GraphPlanInterval of(const GraphPlan& plan, const GraphRun& run) const;
 
@@ -53,31 +55,37 @@ class GraphPlanIntervals {
   struct Part {
     double path_s = 0.0;  // on the critical path
     double energy_j = 0.0;
-    ErrorReach reach;  // of the errors of its change of clock, see error_reach
-    TimeBand band;     // of its time at the default clocks, in the model and in every draw
+    ErrorReach reach;        // of the errors of its change of clock, see error_reach
+    double log_ratio = 0.0;  // ln of the default core clock over its own, absolute
+    Cost own;                // of a launch, by the model
+    const std::vector<Cost>*drawn = nullptr, *usual = nullptr;  // and in draws; at default clocks
+    TimeBand band;  // of its time at the default clocks, in the model and in every draw
   };
   using Parts = std::map<std::pair<KernelId, ClockId>, Part>;
 
-  [[nodiscard]] static Parts parts_of(const GraphModel& model, const GraphPlan& plan,
-                                      const GraphRun& run);
+  [[nodiscard]] Parts parts_of(const GraphModel& model, const GraphPlan& plan,
+                               const GraphRun& run) const;
   void set_errors(Part& part, KernelId kernel, ClockId clock) const;
-  [[nodiscard]] Interval cut_time(const Interval& time, const Parts& parts,
-                                  const GraphRun& run) const;
-  [[nodiscard]] Cost drawn(std::size_t model, KernelId kernel, ClockId clock) const;
-  [[nodiscard]] double usual_s(std::size_t model, KernelId kernel, ClockId clock) const;
+  [[nodiscard]] Interval possible_time(const Parts& parts, const GraphRun& run) const;
+  // Time and energy of a launch in each draw of the models.
+  [[nodiscard]] const std::vector<Cost>& drawn(KernelId kernel, ClockId clock) const;
+  [[nodiscard]] bool is_like_another(KernelId kernel) const;
+  [[nodiscard]] Cost error_of(std::size_t draw, KernelId kernel, const Part& part) const;
   [[nodiscard]] Cost total(const Parts& parts, const GraphRun& run, std::size_t model,
-                           std::span<const Cost> logarithms) const;
+                           std::optional<std::size_t> draw) const;
 
   const GraphModel& model_;
   const ClockGrid& grid_;
-  RelativeErrors scale_;                                  // by which drawn intervals are widened
   Cost base_;                                             // the default clocks, by the model
   std::vector<Cost> bases_;                               // and by each draw, shape [models]
   std::vector<GpuSpec> specs_;                            // shape [models]
   std::vector<std::vector<KernelCoefficients>> kernels_;  // shape [models][kernels]
   std::vector<std::size_t> source_of_kernel_;
   std::size_t sources_ = 0;
-  std::vector<Cost> errors_;  // logarithms, shape [models x draws_per_model x sources]
+  std::vector<Cost> errors_;    // logarithms, shape [models x draws_per_model x sources]
+  std::vector<Cost> unshaped_;  // standard Gaussians, shape [models x draws_per_model]
+  bool swept_ = false;          // the GPU has kernels of its own among the measured ones
+  mutable std::map<std::pair<KernelId, ClockId>, std::vector<Cost>> drawn_;
 };
 
 /// Activities of the critical path: what each of them takes longer, the run takes longer.

@@ -73,6 +73,7 @@ class GraphPlanner {
   /// it has the times that those answers needed.
   [[nodiscard]] const Frontier& frontier(const RunContext& context = {});
 
+  [[nodiscard]] const GraphModel& model() const noexcept { return model_; }
   [[nodiscard]] const ClockGrid& grid() const noexcept { return grid_; }
   [[nodiscard]] const std::optional<SwitchModel>& switching() const noexcept { return switching_; }
 

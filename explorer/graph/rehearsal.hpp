@@ -60,13 +60,15 @@ class Rehearsal {
   std::vector<const GraphPlanOutcome*> known_;  // that the question in hand looks at
 };
 
-/// Answers of a planner as they are played, and how far off they may be.
+/// Answers of a planner as they are played, how far off they may be, and their odds. One that lacks
+/// the odds asked for is made for less time, where such a plan has them.
 /// @param model        of the planner
 /// @param as_captured  the same run with collectives on their captured SMs; changes are against its
 ///                     default clocks
+/// @param odds_frac    of ending in time as applied, 0 to 1
 [[nodiscard]] std::vector<GraphPlanOutcome> rehearsed_answers(
     const GraphModel& model, GraphPlanner& planner, const GraphModel& as_captured,
-    std::span<const GraphQuestion> questions, const RunContext& context);
+    std::span<const GraphQuestion> questions, double odds_frac, const RunContext& context);
 
 /// Plans as they are played, and how far off they may be. @param model, as_captured  as above
 [[nodiscard]] std::vector<GraphPlanOutcome> rehearsed(const GraphModel& model,

@@ -78,6 +78,7 @@ class PipelineQuestions {
                               input.host_power_w)),
         planner_(work_, {.switching = switching_}),
         intervals_(stages_, model_.clocks, work_, switching_),
+        odds_frac_(input.odds_frac),
         per_stage_(split) {}
 
   [[nodiscard]] const PipelineRun& baseline() const { return planner_.baseline(); }
@@ -89,7 +90,7 @@ class PipelineQuestions {
     PlanResult result;
     result.question = question;
     const PipelineResult found =
-        waste != nullptr ? planned(deadline_s(*waste)) : best(question.goal);
+        waste != nullptr ? with_odds(deadline_s(*waste)) : best(question.goal);
     result.status = found.status;
     result.solve_time_s = seconds_since(start);
     if (!found.found()) return result;
@@ -101,7 +102,9 @@ class PipelineQuestions {
       result.lower_bound = bound_of(question.goal).least_frac * by_default(question.goal);
     result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
     result.sim.total = per_stage_.of(found.run, passes());
-    result.interval = intervals_.of(found.plan);
+    result.interval = waste != nullptr ? found.interval : intervals_.of(found.plan);
+    if (waste != nullptr) result.odds_in_time = found.odds_in_time;
+    result.bolder = found.bolder;
     result.verdict = verdict(found);
     result.marks = marks_of_clocks(stages_.spec, model_.clocks, work_, found.plan);
     if (!result.verdict.applicable)
@@ -126,8 +129,9 @@ class PipelineQuestions {
   [[nodiscard]] double deadline_s(const LeastWaste& waste) const {
     return baseline().time_s * (1.0 + waste.slack_frac + waste.tolerance_frac);
   }
-  [[nodiscard]] PipelineResult planned(double deadline_s) const {
-    return std::move(planner_.plan(std::array{deadline_s}).front());
+  [[nodiscard]] PipelineResult with_odds(double deadline_s) const {
+    return std::move(
+        plan_with_odds(planner_, &intervals_, std::array{deadline_s}, odds_frac_).front());
   }
   [[nodiscard]] PlanVerdict verdict(const PipelineResult& plan) const {
     return applicable(work_, plan.plan, plan.run, model_.clocks,
@@ -222,6 +226,7 @@ class PipelineQuestions {
   PipelineWork work_;
   PipelinePlanner planner_;
   PipelineIntervals intervals_;
+  double odds_frac_;
   PerStage per_stage_;
 };
 

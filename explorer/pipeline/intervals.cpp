@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
 #include "common/algorithms/parallel.hpp"
+#include "common/numbers.hpp"
+#include "explorer/plan/margin.hpp"
 #include "models/kernel/model.hpp"
 #include "models/validation/uncertainty.hpp"
 
@@ -142,8 +145,8 @@ PipelineIntervals::Compared PipelineIntervals::compared(
   return {cost, until_done(run(simulator, *question.against, question))};
 }
 
-SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
-                                     const PipelineIntervalQuestion& question) const {
+PlanOutlook PipelineIntervals::outlook(const PipelinePlan& plan,
+                                       const PipelineIntervalQuestion& question) const {
   const std::vector<UsedOption> used =
       used_options(plan, question.against != nullptr ? *question.against : plan);
   const std::size_t kernels = step_.kernels.size();
@@ -182,16 +185,17 @@ SavingInterval PipelineIntervals::of(const PipelinePlan& plan,
   const PipelineRun usual = run(simulator, defaults, question);
   const Compared estimate = compared(simulator, usual, plan, question);
   const double time_pct = change_pct(estimate.cost.time_s, estimate.base.time_s);
-  SavingInterval found =
-      scaled_interval(changes.widened_interval(), scale_,
-                      {time_pct, change_pct(estimate.cost.energy_j, estimate.base.energy_j)});
-  if (question.against != nullptr) return found;  // bands are against the default clocks
-  const auto with_all_at = [&](double TimeBand::*end) {
-    return change_pct(time_at(end, used, nominal, usual, plan, question), estimate.base.time_s);
-  };
-  found.time =
-      cut(found.time, {with_all_at(&TimeBand::low), time_pct, with_all_at(&TimeBand::high)});
-  return found;
+  Interval possible{-std::numeric_limits<double>::infinity(), time_pct,
+                    std::numeric_limits<double>::infinity()};
+  if (question.against == nullptr) {  // bands are against the default clocks
+    const auto with_all_at = [&](double TimeBand::*end) {
+      return change_pct(time_at(end, used, nominal, usual, plan, question), estimate.base.time_s);
+    };
+    possible.low_pct = with_all_at(&TimeBand::low);
+    possible.high_pct = with_all_at(&TimeBand::high);
+  }
+  return changes.outlook(
+      scale_, {time_pct, change_pct(estimate.cost.energy_j, estimate.base.energy_j)}, possible);
 }
 
 // Time of a plan whose kernels are all at one end of their bands.
@@ -210,6 +214,73 @@ double PipelineIntervals::time_at(double TimeBand::*end, std::span<const UsedOpt
   }
   PipelineSimulator simulator(bound);
   return compared(simulator, defaults, plan, question).cost.time_s;
+}
+
+std::vector<PipelineResult> plan_with_odds(const PipelinePlanner& planner,
+                                           const PipelineIntervals* intervals,
+                                           std::span<const double> deadlines_s, double odds_frac,
+                                           const RunContext& context) {
+  std::vector<PipelineResult> results = planner.plan(deadlines_s, AfterEnd::go_on, context);
+  if (intervals == nullptr) return results;
+  const double base_s = planner.baseline().time_s;
+  const PipelinePlan defaults = highest_clocks(planner.work());
+  // @return what the plan keeps with the odds
+  const auto appraise = [&](PipelineResult& result, double deadline_s) -> std::optional<double> {
+    result.deadline_s = deadline_s;
+    result.odds_frac = odds_frac;
+    if (!result.found()) return std::nullopt;
+    const PlanOutlook outlook = intervals->outlook(result.plan);
+    result.interval = outlook.interval;
+    const bool late = result.run.time_s > deadline_s * (1.0 + 1e-9);
+    result.odds_in_time = late ? 0.0
+                          : result.plan.option_of_pass == defaults.option_of_pass
+                              ? 1.0
+                              : outlook.times.odds_within(change_pct(deadline_s, base_s));
+    return outlook.times.kept_with(odds_frac) / percent;
+  };
+  struct Search {
+    std::size_t result;
+    MarginSearch margin;
+    std::optional<PipelineResult> best = {};
+  };
+  std::vector<Search> searches;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const auto kept_frac = appraise(results[i], deadlines_s[i]);
+    const double slack_frac = deadlines_s[i] / base_s - 1.0;
+    if (kept_frac && !has_odds(results[i].odds_in_time, odds_frac))
+      searches.push_back({i, {slack_frac, *kept_frac, slack_frac}});
+  }
+  for (int round = 0; round < MarginSearch::tries && !context.stop_requested(); ++round) {
+    std::vector<double> targets_s;
+    for (const Search& search : searches)
+      targets_s.push_back(
+          std::max(planner.least_time_s(), base_s * (1.0 + search.margin.next_frac())));
+    if (targets_s.empty()) break;
+    std::vector<PipelineResult> tried = planner.plan(targets_s, AfterEnd::go_on, context);
+    for (std::size_t i = 0; i < searches.size(); ++i) {
+      Search& search = searches[i];
+      const auto kept_frac = appraise(tried[i], deadlines_s[search.result]);
+      search.margin.tried(targets_s[i] / base_s - 1.0, kept_frac);
+      if (tried[i].odds_in_time && has_odds(tried[i].odds_in_time, odds_frac) &&
+          (!search.best || tried[i].energy_j < search.best->energy_j))
+        search.best = std::move(tried[i]);
+    }
+  }
+  for (Search& search : searches) {
+    PipelineResult& asked = results[search.result];
+    if (!search.best) {
+      if (asked.deadline_s < base_s) continue;
+      search.best = asked;
+      search.best->plan = defaults;
+      search.best->run = planner.baseline();
+      search.best->energy_j = search.best->run.energy_j;
+      search.best->gap_frac = 1.0 - asked.lower_bound_j / search.best->energy_j;
+      (void)appraise(*search.best, asked.deadline_s);
+    }
+    search.best->bolder = {asked.energy_j / planner.baseline().energy_j - 1.0, *asked.odds_in_time};
+    asked = std::move(*search.best);
+  }
+  return results;
 }
 
 }  // namespace rubato

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "explorer/confidence/confidence.hpp"
+#include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "sim/pipeline_run.hpp"
 
@@ -38,8 +39,12 @@ class PipelineIntervals {
   /// is widened as far as the estimate without errors. Times against the default clocks stay within
   /// what clocks can change, see TimeBand.
   /// @throws what simulate() throws
+  [[nodiscard]] PlanOutlook outlook(const PipelinePlan& plan,
+                                    const PipelineIntervalQuestion& question = {}) const;
   [[nodiscard]] SavingInterval of(const PipelinePlan& plan,
-                                  const PipelineIntervalQuestion& question = {}) const;
+                                  const PipelineIntervalQuestion& question = {}) const {
+    return outlook(plan, question).interval;
+  }
 
  private:
   // A kernel of a pass: which one of the step, and how often it is launched.
@@ -101,5 +106,15 @@ class PipelineIntervals {
   RelativeErrors scale_;                             ///< of intervals
   std::vector<Cost> draws_;                          ///< shape [models x draws x kernels of step_]
 };
+
+/// Plans for deadlines with their intervals and odds. A plan that lacks the odds is made for so
+/// much less time that it has them; where none has, it is the default clocks, if they are in time.
+/// @param intervals  of the planner's pipeline; null: nothing is known of odds
+/// @param odds_frac  of ending by the deadline, 0 to 1
+[[nodiscard]] std::vector<PipelineResult> plan_with_odds(const PipelinePlanner& planner,
+                                                         const PipelineIntervals* intervals,
+                                                         std::span<const double> deadlines_s,
+                                                         double odds_frac,
+                                                         const RunContext& context = {});
 
 }  // namespace rubato

@@ -13,6 +13,7 @@
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"
 #include "explorer/pipeline/steady_plans.hpp"
+#include "explorer/plan/answer.hpp"
 #include "explorer/plan/applicable.hpp"
 #include "explorer/solver.hpp"
 #include "sim/pipeline_run.hpp"
@@ -43,6 +44,8 @@ struct PipelineResult {
   std::optional<Prices> prices = {};        ///< of a plan of least cost: its deadline came of these
   PlanVerdict verdict = {};                 ///< whether GPUs can be set to it
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
+  double odds_frac = usual_odds_frac;       ///< that were asked for
+  std::optional<BolderPlan> bolder = {};    ///< as of PlanResult
   bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
 
   [[nodiscard]] bool found() const noexcept { return !plan.option_of_pass.empty(); }

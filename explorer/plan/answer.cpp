@@ -121,7 +121,9 @@ std::vector<PlanAnswer> choose_answers(std::span<const Contender> plans) {
     PlanAnswer& answer = answers.emplace_back(PlanAnswer{.want = first.want});
     std::vector<const Contender*> rivals;
     for (const Contender& plan : plans) {
-      if (plan.want == first.want && plan.holds && plan.verdict.applicable) rivals.push_back(&plan);
+      if (plan.want == first.want && plan.holds && plan.verdict.applicable &&
+          has_odds(plan.odds_in_time, plan.odds_frac))
+        rivals.push_back(&plan);
     }
     const Contender* best = rivals.empty() ? nullptr : best_rival(rivals);
     if (best != nullptr) answer.plan = static_cast<std::size_t>(best - plans.data());

@@ -26,6 +26,12 @@ inline constexpr double least_saving_frac = 5e-4;
 /// Odds of being in time that an answer must have, unless others are asked for.
 inline constexpr double usual_odds_frac = 0.9;
 
+/// A plan that saves more than one with the odds asked for, but is late more often.
+struct BolderPlan {
+  double energy_frac = 0.0;   ///< its change against the default clocks, as applied
+  double odds_in_time = 0.0;  ///< 0 to 1
+};
+
 /// A plan beside the default clocks, as the rule sees it. Plans that want the same compete.
 struct Contender {
   std::string want;             ///< want_text() of its goal
@@ -35,6 +41,7 @@ struct Contender {
   double objective_frac = 0.0;  ///< what is wanted least, as applied, over that at default clocks
   PlanVerdict verdict = {};
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
+  double odds_frac = usual_odds_frac;       ///< that were asked for, 0 to 1
   bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
   std::int64_t clock_changes = 0;
   std::int64_t clocks = 1;  ///< different ones
@@ -63,8 +70,9 @@ struct PlanAnswer {
 [[nodiscard]] Contender contender(const Goal& goal, const std::optional<Cost>& applied,
                                   const Cost& defaults, double gpus = 1.0);
 
-/// The answer of each want, in the order in which wants come first. Among plans that hold and are
-/// applicable, the default clocks stand too, where they hold:
+/// The answer of each want, in the order in which wants come first. Among plans that hold, are
+/// applicable and have the odds asked for (or odds that are not known), the default clocks stand
+/// too, where they hold; they are in time with certainty:
 /// 1. A plan beyond the fitted clocks leaves where one within them saves 0.9 times as much.
 /// 2. Where nothing saves `least_saving_frac`, the default clocks are the answer.
 /// 3. Of the plans alike to the one of least objective: the one with the fewest changes of clock,
@@ -72,6 +80,12 @@ struct PlanAnswer {
 ///    with the fewest clocks, of the coarsest granularity, of global aggregation, with collectives
 ///    as captured, of the least objective. What is left is equal: the first one.
 [[nodiscard]] std::vector<PlanAnswer> choose_answers(std::span<const Contender> plans);
+
+/// Whether a plan's odds are those asked for, or not known.
+[[nodiscard]] constexpr bool has_odds(const std::optional<double>& odds_in_time, double odds_frac) {
+  constexpr double rounding = 1e-9;
+  return !odds_in_time || *odds_in_time >= odds_frac - rounding;
+}
 
 /// The answer that a run is known by: of the goals the one asked first, of its slacks the least
 /// that has an answer. Null if nothing has one.

@@ -26,6 +26,8 @@ Contender contender_of(const Exploration& found, const PlanResult& plan) {
                 plan.found() ? std::optional(Cost{applied.time_s, applied.energy_j}) : std::nullopt,
                 {base.time_s, base.energy_j});
   one.verdict = plan.verdict;
+  one.odds_in_time = plan.odds_in_time;
+  one.odds_frac = found.odds_frac;
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   one.clock_changes = static_cast<std::int64_t>(applied.clock_switches);
   one.clocks = distinct(plan.plan.clock_of_site);
@@ -47,6 +49,8 @@ Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& pl
                             static_cast<double>(found.run->graph.gpus().size()));
   if (plan.counted && !plan.goal) one.holds = plan.counted->in_time;
   one.verdict = plan.verdict;
+  one.odds_in_time = plan.odds_in_time;
+  one.odds_frac = found.odds_frac;
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   if (plan.counted) {
     one.clock_changes = static_cast<std::int64_t>(plan.counted->clock_changes);
@@ -81,6 +85,8 @@ Contender contender_of(const PipelinePlanner& planner, const PipelineResult& pla
       defaults, stages);
   if (waits) one.want = "straggler " + format_number(percent * slack_frac);
   one.verdict = plan.verdict;
+  one.odds_in_time = plan.odds_in_time;
+  one.odds_frac = plan.odds_frac;
   one.fitted = plan.fitted;
   one.clock_changes = static_cast<std::int64_t>(plan.run.clock_switches);
   std::set<std::tuple<double, double, double>> clocks;

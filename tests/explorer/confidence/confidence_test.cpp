@@ -147,7 +147,7 @@ TEST(WinnersCurse, TheIntervalLiesWhereTheLossMovesIt) {
   const Remeasurement setting{.noise = {0.005, 0.01}, .campaigns = 200};
   const Interval lost = winners_curse(table, base, setting).lost.energy;
   ASSERT_GT(lost.median_pct, 0.3);
-  const Interval found = remeasured_interval(table, base, setting, {0.0, -15.0}).energy;
+  const Interval found = remeasured_outlook(table, base, setting, {0.0, -15.0}).interval.energy;
   EXPECT_NEAR(found.low_pct, std::min(-15.0, -15.0 + lost.low_pct), 1e-9);
   EXPECT_NEAR(found.median_pct, -15.0 + lost.median_pct, 1e-9);
   EXPECT_NEAR(found.high_pct, -15.0 + lost.high_pct, 1e-9);

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include "models/validation/measured_shapes.hpp"
 #include "models/validation/model_errors.hpp"
 #include "tests/made_exploration.hpp"
 #include "tests/small_graph.hpp"
@@ -126,6 +128,25 @@ TEST_F(IntervalOfAChain, UnknownKernelsAreWiderThanFittedOnes) {
             2.0 * (fitted.high.time_frac - fitted.low.time_frac));
   EXPECT_GT(found.high.energy_frac - found.low.energy_frac,
             2.0 * (fitted.high.energy_frac - fitted.low.energy_frac));
+}
+
+// Kernels of unknown names may follow the core clock in full, and a power limit that nobody saw
+// saves no deadline: odds count times without one.
+TEST_F(IntervalOfAChain, OddsOfUnknownKernelsReachFromNothingToTheRatioOfTheClocks) {
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const ClockGrid grid(spec, {spec.default_clock, {spec.default_clock.mem, 1200.0}});
+  const GraphModel model(made_.graph, spec, spec.default_clock);
+  GraphSimulator simulator(model, grid);
+  const GraphRun usual = simulator.run(uniform_plan(made_.graph, grid.default_clock()));
+  const GraphPlan plan = uniform_plan(made_.graph, *grid.find({spec.default_clock.mem, 1200.0}));
+  const GraphPlanInterval found =
+      GraphPlanIntervals(model, model, grid, usual).of(plan, simulator.run(plan));
+  const double most_pct = 100.0 * (1410.0 / 1200.0 - 1.0);
+  EXPECT_EQ(found.times.odds_within(most_pct), 1.0);
+  EXPECT_LT(found.times.odds_within(0.5 * most_pct), 0.9);
+  EXPECT_GT(found.times.odds_within(0.9 * most_pct), 0.5);
+  EXPECT_EQ(found.times.odds_within(-0.1), 0.0);
+  EXPECT_LE(found.times.kept_with(0.5), found.times.kept_with(0.9));
 }
 
 // All kernels err alike: the run by the launches on its path, 30 of 31 ms, energy by all of it.
@@ -252,10 +273,11 @@ TEST(IntervalsOfACapture, ErrorsAreOfTheSourceNotOfTheName) {
   EXPECT_GT(width(true), 2.0 * width(false));
 }
 
-// Truths that are known: everything splits otherwise than guessed, replayed, with what runs beside
+// Truths that are known: each kernel is like some measured one, replayed, with what runs beside
 // each other and the path that ends last as they are then.
-TEST(IntervalsOfACapture, HoldOtherSplitsAsReplayed) {
+TEST(IntervalsOfACapture, HoldKernelsLikeMeasuredOnesAsReplayed) {
   std::size_t count = 0, time_inside = 0, energy_inside = 0;
+  std::mt19937_64 random(20261127);
   for (const std::uint32_t layers : {2U, 4U}) {
     const GraphExploration found =
         explore_captured(made_exploration_input({.layers = layers}, {{GraphGrain::iteration, 0.02},
@@ -263,9 +285,22 @@ TEST(IntervalsOfACapture, HoldOtherSplitsAsReplayed) {
                                                                      {GraphGrain::pass, 0.05},
                                                                      {GraphGrain::kernel, 0.05}}));
     const ClockGrid& grid = found.planner->grid();
-    for (const double lean : {0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9}) {
-      const GraphModel truth = found.model->with_split(lean);
-      GraphSimulator simulator(truth, grid);
+    const GpuSpec& spec = found.model->spec();
+    const ShapePriors priors(spec);
+    for (int truth = 0; truth < 16; ++truth) {
+      std::vector<std::optional<KernelCoefficients>> coefficients;
+      for (std::size_t k = 0; k < found.run->graph.kernels().size(); ++k) {
+        const double quantile = std::generate_canonical<double, 53>(random);
+        const Kernel& kernel = found.run->graph.kernels()[k];
+        const ClockPair& at = found.model->captured_clock();
+        coefficients.emplace_back();
+        if (found.model->split(id_at<KernelId>(k)) == SplitSource::link) continue;
+        coefficients.back() = scaled_to(
+            spec, coefficients_of(spec, priors.at(kernel.kind, quantile)),
+            {at, found.model->evaluate(id_at<KernelId>(k), at).time_s, spec.power_limit.limit_w});
+      }
+      const GraphModel like = found.model->with_coefficients(coefficients);
+      GraphSimulator simulator(like, grid);
       const GraphRun usual = simulator.run(uniform_plan(found.run->graph, grid.default_clock()));
       for (const GraphPlanOutcome& plan : found.plans) {
         const GraphRun run = simulator.run(plan.result.plan);
@@ -289,8 +324,9 @@ TEST(IntervalsOfACapture, ReachFromBelowToAboveTheEstimate) {
   for (const GraphPlanOutcome& plan : found.plans) {
     ASSERT_TRUE(plan.result.found());
     for (double PlanChange::*field : {&PlanChange::time_frac, &PlanChange::energy_frac}) {
-      EXPECT_LT(plan.interval.low.*field, plan.change.*field);
-      EXPECT_GT(plan.interval.high.*field, plan.change.*field);
+      EXPECT_LE(plan.interval.low.*field, plan.change.*field);
+      EXPECT_GE(plan.interval.high.*field, plan.change.*field);
+      EXPECT_LT(plan.interval.low.*field, plan.interval.high.*field);
       EXPECT_GT(plan.interval.low.*field, -0.9);
     }
   }

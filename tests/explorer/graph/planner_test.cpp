@@ -140,7 +140,7 @@ RC_GTEST_PROP(GraphPlanner, NoSlackBesideChangesAPlan, ()) {
       for (const GraphGrain grain : {GraphGrain::pass, GraphGrain::kernel, GraphGrain::automatic})
         questions.push_back({grain, slack});
     }
-    return rehearsed_answers(model, planner, model, questions, {});
+    return rehearsed_answers(model, planner, model, questions, 0.0, {});
   };
   const std::vector<double> slacks{0.0, 0.02, 0.07, 0.08, 0.3};
   const auto together = answers(slacks);

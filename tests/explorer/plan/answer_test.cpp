@@ -27,6 +27,19 @@ int answer_to(std::vector<Contender> plans) {
   return answers.front().keeps_default ? -1 : -2;
 }
 
+// Plans without the odds asked for are no answer, however much they save; odds that are not known
+// count as enough.
+TEST(Answer, HasTheOddsAskedFor) {
+  Contender bold = plan_of(0.8), safe = plan_of(0.9), unknown = plan_of(0.85);
+  bold.odds_in_time = 0.6;
+  safe.odds_in_time = 0.9;
+  EXPECT_EQ(answer_to({bold, safe}), 1);
+  EXPECT_EQ(answer_to({bold}), -1);
+  EXPECT_EQ(answer_to({bold, safe, unknown}), 2);
+  for (Contender* plan : {&bold, &safe}) plan->odds_frac = 0.5;
+  EXPECT_EQ(answer_to({bold, safe}), 0);
+}
+
 // Plans for two wants, no two alike in everything.
 std::vector<Contender> some_plans(std::mt19937& random) {
   std::uniform_real_distribution<double> objective(0.9, 1.001), close(-2e-4, 2e-4);
