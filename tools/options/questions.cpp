@@ -106,6 +106,7 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
          "--tolerance", o.tolerance_pct,
          "Waste goals: what still counts as no slower, %; measured times repeat to about 0.1")
       ->capture_default_str();
+  add_odds_option(app, o.odds_pct);
   app.add_option("--energy-budget", o.energy_budget_j, "Goal time: energy of an iteration, J");
   app.add_option("--power-budget", o.power_budget_w,
                  "Goal time: average power over an iteration, W");
@@ -145,8 +146,22 @@ void check_slack(double slack_pct) {
                                  slack_pct, most_pct));
 }
 
+void add_odds_option(CommandLine& app, double& odds_pct) {
+  app.add_option(
+         "--odds", odds_pct,
+         "Odds of being in time that a plan for a slack must have, %; 50: as likely late as "
+         "not, 0: whatever its odds")
+      ->capture_default_str();
+}
+
+void check_odds(double odds_pct) {
+  if (!(odds_pct >= 0.0 && odds_pct < percent))
+    throw UsageError(fmt::format("--odds is {}; expected a number from 0 to below 100", odds_pct));
+}
+
 void check_numbers(const QuestionOptions& o) {
   check_numbers(o.prices);
+  check_odds(o.odds_pct);
   for (const double slack_pct : o.slacks_pct) check_slack(slack_pct);
   if (!(o.tolerance_pct >= 0.0 && o.tolerance_pct <= most_pct))
     throw UsageError(fmt::format("--tolerance is {}; expected a number from 0 to {}",

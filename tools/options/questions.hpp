@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/numbers.hpp"
 #include "explorer/exploration.hpp"
 #include "tools/options/prices.hpp"
 
@@ -20,6 +21,7 @@ struct QuestionOptions {
   std::vector<std::string> goals{"strict_waste"};
   std::vector<double> slacks_pct{0.0};  ///< of relaxed_waste: each is a question of its own
   double tolerance_pct = 0.0;
+  double odds_pct = percent * usual_odds_frac;
   std::optional<double> energy_budget_j, power_budget_w;
   bool granularities_given = false;  ///< else `segment` is left out where it has no answer
   bool switching_given = false;      ///< else `segment` counts changes of clock
@@ -48,6 +50,12 @@ void check_numbers(const QuestionOptions& options);
 /// Goals by the names of --goal. Names of tables and databases are taken too: "least_energy" is
 /// "energy".
 [[nodiscard]] std::vector<std::string> goal_words(std::vector<std::string> goals);
+
+/// --odds: of being in time, in %. `odds_pct` must outlive parsing.
+void add_odds_option(CommandLine& app, double& odds_pct);
+
+/// @throws UsageError unless it is from 0 to below 100 %
+void check_odds(double odds_pct);
 
 /// Completes the options from the line. Slacks without --goal ask for relaxed_waste; of several
 /// slacks one may be 0. Segments count changes of clock unless the line says what a change takes.

@@ -55,10 +55,12 @@ std::string change_text(const PlanResult& plan, const Exploration& found) {
   return text + doubts_text(std::array{&found.baseline_marks, &plan.marks}) + '\n';
 }
 
-// What a plan is the best of: ", in at most 2 % more time".
-std::string asked_text(const Goal& goal) {
+// What a plan is the best of: ", in at most 2 % more time, with 93 % odds".
+std::string asked_text(const PlanResult& plan) {
+  const Goal& goal = plan.question.goal;
   if (const auto* waste = std::get_if<LeastWaste>(&goal))
-    return fmt::format(", in at most {:.4g} % more time", percent * waste->slack_frac);
+    return fmt::format(", in at most {:.4g} % more time{}", percent * waste->slack_frac,
+                       odds_words(plan.odds_in_time));
   if (std::holds_alternative<LeastCost>(goal)) return ", of least cost";
   return fmt::format(", goal {}", name_of(goal));
 }
@@ -187,7 +189,8 @@ struct Measure {
 std::string nothing_gained(const Exploration& found, const Measure& measure) {
   if (measure.prices) return "No plan costs less than the default clocks: keep them.\n";
   return std::ranges::all_of(found.plans, asks_for_time)
-             ? "No plan that is in time saves energy: keep the default clocks.\n"
+             ? fmt::format("No plan that is in time{} saves energy: keep the default clocks.\n",
+                           asked_odds_words(found.odds_frac))
              : "No plan that meets its goal saves energy: keep the default clocks.\n";
 }
 
@@ -202,11 +205,11 @@ std::string one_clock_text(const ExplorationInput& input, const Exploration& fou
                            const PlanResult& plan, bool tie, const Measure& measure) {
   const ClockId chosen = plan.plan.clock_of_site.front(), usual = found.grid.default_clock();
   if (tie && chosen != usual) {
-    return fmt::format("One clock for all{}: {}, no other saves anything\n  {}",
-                       asked_text(plan.question.goal), clock_words(found.grid.label(usual)),
+    return fmt::format("One clock for all{}: {}, no other saves anything\n  {}", asked_text(plan),
+                       clock_words(found.grid.label(usual)),
                        one_clock_line(input.spec, found.grid[usual]));
   }
-  return fmt::format("One clock for all{}: {}\n  {}{}  {}", asked_text(plan.question.goal),
+  return fmt::format("One clock for all{}: {}\n  {}{}  {}", asked_text(plan),
                      clock_words(found.grid.label(chosen)),
                      cost_text(plan.sim.total, found.baseline.total, measure),
                      change_text(plan, found), one_clock_line(input.spec, found.grid[chosen]));
@@ -249,12 +252,25 @@ std::string free_plan_text(const Exploration& found, const Answers<PlanResult>& 
 const PlanResult* best_one_clock(const Answers<PlanResult>& answers, std::string_view want) {
   const Contender* best = nullptr;
   for (const Contender& plan : answers.contenders) {
-    if (plan.want != want || !plan.holds || plan.clocks != 1) continue;
+    if (plan.want != want || !plan.holds || plan.clocks != 1 ||
+        !has_odds(plan.odds_in_time, plan.odds_frac))
+      continue;
     if (best == nullptr || plan.objective_frac < best->objective_frac) best = &plan;
   }
   return best == nullptr
              ? nullptr
              : &answers.plans[static_cast<std::size_t>(best - answers.contenders.data())];
+}
+
+// Where no plan has the odds: the one that would save most.
+std::optional<BolderPlan> boldest(const Answers<PlanResult>& answers, std::string_view want) {
+  std::optional<BolderPlan> most;
+  for (std::size_t i = 0; i < answers.plans.size(); ++i) {
+    const std::optional<BolderPlan>& bolder = answers.plans[i].bolder;
+    if (answers.contenders[i].want != want || !bolder) continue;
+    if (!most || bolder->energy_frac < most->energy_frac) most = bolder;
+  }
+  return most;
 }
 
 // The answer to one kind of goal, and the best clock for all beside it.
@@ -280,7 +296,8 @@ std::string answer_text(const ExplorationInput& input, const Exploration& found,
   const Totals& reached = best == nullptr ? base : best->counted ? *best->counted : best->sim.total;
   const std::string free = free_plan_text(found, answers, measure, named->want,
                                           measure(reached) - alike_objective_frac * measure(base));
-  if (best == nullptr) return nothing_gained(found, measure) + free;
+  if (best == nullptr)
+    return nothing_gained(found, measure) + bolder_line(boldest(answers, named->want)) + free;
   const PlanResult* one_clock = best_one_clock(answers, named->want);
   std::string text;
   if (one_clock != nullptr) {
@@ -288,16 +305,16 @@ std::string answer_text(const ExplorationInput& input, const Exploration& found,
     const bool tie = std::abs(measure(one) - measure(base)) <= least_saving_frac * measure(base);
     text += one_clock_text(input, found, *one_clock, tie && best != one_clock, measure);
   }
-  if (best == one_clock) return text + free;
+  if (best == one_clock) return text + bolder_line(best->bolder) + free;
   return text +
          fmt::format("{}{}: {}{}\n  {}{}{}", per_text(name_of(best->question.granularity)),
-                     asked_text(best->question.goal),
+                     asked_text(*best),
                      clock_words(clocks_text(found.grid, best->plan.clock_of_site)),
                      changes_text(input, *best), cost_text(best->sim.total, base, measure),
                      change_text(*best, found),
                      play_lines(name_of(best->question.granularity), db,
                                 std::holds_alternative<LeastCost>(best->question.goal))) +
-         free;
+         bolder_line(best->bolder) + free;
 }
 
 }  // namespace
@@ -329,6 +346,25 @@ std::string shares_text(std::initializer_list<std::pair<double, std::string_view
     text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", part_pct, words);
   }
   return text;
+}
+
+std::string odds_words(const std::optional<double>& odds_in_time) {
+  // Draws are some hundreds: none of them late is no certainty.
+  return !odds_in_time ? ""
+                       : fmt::format(", with {:.0f} % odds",
+                                     std::floor(percent * std::min(*odds_in_time, 0.99)));
+}
+
+std::string asked_odds_words(double odds_frac) {
+  return odds_frac > 0.0 ? fmt::format(" with {:.4g} % odds", percent * odds_frac) : "";
+}
+
+std::string bolder_line(const std::optional<BolderPlan>& bolder) {
+  if (!bolder || bolder->energy_frac > -least_saving_frac) return "";
+  return fmt::format(
+      "Planned for all of that time: energy {} %, but in time with {:.0f} % odds only "
+      "(--odds 0)\n",
+      format_signed(percent * bolder->energy_frac, 2), percent * bolder->odds_in_time);
 }
 
 std::string clock_words(std::string_view label) {

@@ -3,6 +3,7 @@
 // set, and what that gives.
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,16 @@ namespace rubato {
 /// @param parts  percent of the time, and what is so
 [[nodiscard]] std::string shares_text(
     std::initializer_list<std::pair<double, std::string_view>> parts);
+
+/// ", with 93 % odds"; empty where odds are not known. @param odds_in_time  0 to 1
+[[nodiscard]] std::string odds_words(const std::optional<double>& odds_in_time);
+
+/// " with 90 % odds", that were asked for; empty where none were.
+[[nodiscard]] std::string asked_odds_words(double odds_frac);
+
+/// What a plan would save that was not made for the odds asked for, as a line; empty if there is
+/// none.
+[[nodiscard]] std::string bolder_line(const std::optional<BolderPlan>& bolder);
 
 /// A clock as one says it: "memory 9251, core 1890 MHz"; anything else, such as "12 clocks", as it
 /// is.

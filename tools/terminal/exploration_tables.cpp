@@ -111,6 +111,11 @@ std::vector<Cell> counted_cells(const PlanResult& plan, const Totals& base) {
 }
 
 // The table of plans without rows, with those columns that a terminal needs for these plans.
+bool has_some_odds(const Exploration& found) {
+  return std::ranges::any_of(found.plans,
+                             [](const PlanResult& plan) { return plan.odds_in_time.has_value(); });
+}
+
 OutputTable empty_plans_table(const Exploration& found, Counted counted) {
   const bool none_counted = std::ranges::none_of(found.plans, is_counted);
   const bool no_marks =
@@ -133,6 +138,7 @@ OutputTable empty_plans_table(const Exploration& found, Counted counted) {
                   {.key = "energy_change_low_pct", .for_programs = true},
                   {.key = "energy_change_high_pct", .for_programs = true},
                   {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
+                  {"odds_in_time_pct", "odds %", 0, !has_some_odds(found)},
                   {"energy_change_expected_pct", "expected", 2, false, expected},
                   {.key = "cost", .for_programs = true},
                   {"cost_change_pct", "cost %", 2, !asked_prices(found)},
@@ -171,7 +177,7 @@ std::string status_text(SolveStatus status, std::span<const Mark> marks) {
 
 OutputTable plans_table(const Exploration& found, Counted where) {
   OutputTable table = empty_plans_table(found, where);
-  constexpr std::size_t columns = 28;
+  constexpr std::size_t columns = 29;
   const Totals& base = found.baseline.total;
   const std::optional<Prices> prices = asked_prices(found);
   const auto add_cost = [&](std::vector<Cell>& row, const Totals& total) {
@@ -182,7 +188,7 @@ OutputTable plans_table(const Exploration& found, Counted where) {
   std::vector<Cell> first = key_of_defaults();
   first.emplace_back(std::string("-"));
   add_totals(first, base, base);
-  first.insert(first.end(), 7, std::monostate{});
+  first.insert(first.end(), 8, std::monostate{});
   add_cost(first, base);
   first.insert(first.end(), {base.average_power_w(), std::int64_t{0}, 0.0});
   first.resize(columns - 2);
@@ -202,7 +208,7 @@ OutputTable plans_table(const Exploration& found, Counted where) {
                  {interval.time.low_pct, interval.time.high_pct, interval.time.median_pct,
                   interval.energy.low_pct, interval.energy.high_pct,
                   range_cell(interval.energy.low_pct, interval.energy.high_pct),
-                  interval.energy.median_pct});
+                  odds_cell(plan.odds_in_time), interval.energy.median_pct});
       add_cost(row, total);
       row.insert(row.end(),
                  {total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),

@@ -10,6 +10,11 @@
 
 namespace rubato {
 
+/// Odds in %, empty where they are not known.
+[[nodiscard]] inline Cell odds_cell(const std::optional<double>& odds_in_time) {
+  return odds_in_time ? Cell(100.0 * *odds_in_time) : Cell();
+}
+
 /// The one clock of a plan, or how many it has.
 [[nodiscard]] std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks);
 

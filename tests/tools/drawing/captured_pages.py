@@ -22,7 +22,7 @@ switch_latency_us = [1000, 22000]
 
 
 def captured_page(page, folder):
-    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--granularity", "iteration,kernel", "--db", folder / "c.db")
+    run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--odds", "0", "--granularity", "iteration,kernel", "--db", folder / "c.db")
     sound(page, report(folder, "c.db", "captured.html"))
     assert text(page, "#answer b") == "memory 1593 MHz, core 1110 MHz"
     assert text(page, "#set-line code").startswith("sudo nvidia-smi -lgc 1110,1110 ")
@@ -32,7 +32,7 @@ def captured_page(page, folder):
     assert "memory 1593 MHz, core 1110 MHz" in text(page, "#slider-answer"), text(page, "#slider-answer")
     # The bound that is said holds for every plan of the run that is within that time.
     bound = percents(text(page, "#slider-answer"))[2]
-    plans = json.loads(run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--json"))["plans"]
+    plans = json.loads(run("explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", "5", "--odds", "0", "--json"))["plans"]
     assert bound >= max(-p["energy_change_pct"] for p in plans) - 0.06, (bound, plans)
     assert text(page, "#bound-note").startswith("No plan lies below the line. It takes each launch "), text(page, "#bound-note")
     page.evaluate("(() => { const s = document.getElementById('slack'); s.value = 0; s.dispatchEvent(new Event('input')); })()")
@@ -42,7 +42,7 @@ def captured_page(page, folder):
 def captured_default(page, folder):
     """Where no single clock saves, as the terminal says too, the headline is the plan that does; clocks left to the driver are drawn as that."""
     capture = SOURCE / "tests/captures/traces/kineto_h100_qwen_fwd.json.gz"
-    said = run("explore", capture, "--slack", "1.5", "--granularity", "iteration,kernel,segment", "--db", folder / "default.db")
+    said = run("explore", capture, "--slack", "1.5", "--granularity", "iteration,kernel,segment", "--odds", "0", "--db", folder / "default.db")
     assert "No single clock saves energy in at most 1.5 % more time" in said, said
     sound(page, report(folder, "default.db", "default.html"))
     shown, told = text(page, "#answer"), next(line for line in said.splitlines() if line.startswith("  energy "))
@@ -57,7 +57,7 @@ def captured_default(page, folder):
 def captured_limited(page, folder):
     """Launches that reach the power limit together draw less than alone: no line of launches alone bounds them."""
     capture = SOURCE / "tests/captures/traces/kineto_a100_ddp2_resnet.json.gz"
-    options = ("--gpu", "a100-sxm4-80gb", "--slack", "5", "--granularity", "iteration,pass", "--db", folder / "limited.db")
+    options = ("--gpu", "a100-sxm4-80gb", "--slack", "5", "--odds", "0", "--granularity", "iteration,pass", "--db", folder / "limited.db")
     run("explore", capture, *options, "--power-limit", "100")
     sound(page, report(folder, "limited.db", "limited.html"))
     assert text(page, "#bound-note").startswith("There is no line below which "), text(page, "#bound-note")

@@ -28,7 +28,8 @@ class ExplorationAnswer : public ::testing::Test {
                .grid = "paper",
                .power_limit_w = {},
                .switching = {},
-               .questions = {{Granularity::iteration}, {Granularity::kernel}}},
+               .questions = {{Granularity::iteration}, {Granularity::kernel}},
+               .odds_frac = 0.0},  // plans for all of the time
         found_(explore(input_)) {}
 
   [[nodiscard]] std::string answer() const {
@@ -51,12 +52,12 @@ TEST_F(ExplorationAnswer, NamesTheClockAndThePlanThatSaveMost) {
             std::string::npos);
 
   const ClockId clock = found_.plans[0].plan.clock_of_site.front();
-  const std::string one =
-      "One clock for all, in at most 0 % more time: " + clock_words(found_.grid.label(clock)) +
-      "\n  ";
+  const std::string one = "One clock for all, in at most 0 % more time" +
+                          odds_words(found_.plans[0].odds_in_time) + ": " +
+                          clock_words(found_.grid.label(clock)) + "\n  ";
   EXPECT_EQ(answer().find(one + energy_of(found_.plans[0])), 0U);
   EXPECT_NE(answer().find("\n  To set: sudo nvidia-smi"), std::string::npos);
-  EXPECT_NE(answer().find("\nPer kernel, in at most 0 % more time: "), std::string::npos);
+  EXPECT_NE(answer().find("\nPer kernel, in at most 0 % more time, with "), std::string::npos);
   EXPECT_NE(answer().find(" changes/s taken as free\n"), std::string::npos);
   EXPECT_NE(answer().find(energy_of(found_.plans[1])), std::string::npos);
   EXPECT_NE(answer().find("--granularity kernel --db results.db"), std::string::npos);
@@ -108,7 +109,7 @@ TEST_F(ExplorationAnswer, NamesSegmentsThatCountChanges) {
   EXPECT_LT(total.energy_j, found_.plans[0].sim.total.energy_j);
   EXPECT_GT(total.energy_j, found_.plans[1].sim.total.energy_j);
   const std::string text = answer();
-  EXPECT_NE(text.find("\nPer segment (run of launches), in at most 0 % more time: "),
+  EXPECT_NE(text.find("\nPer segment (run of launches), in at most 0 % more time, with "),
             std::string::npos)
       << text;
   EXPECT_NE(text.find(" changes/s, each 22 ms (a guess: nobody measured this GPU)\n  " +
@@ -284,9 +285,10 @@ TEST_F(ExplorationAnswer, TiesKeepTheDefaultClocks) {
   saves(found_.plans[1], 4.5e-5);
   EXPECT_EQ(answer(), "No plan that is in time saves energy: keep the default clocks.\n");
   saves(found_.plans[1], 0.01);
-  EXPECT_EQ(answer().find("One clock for all, in at most 0 % more time: the driver's choice, no "
-                          "other saves anything\n  To set: nothing"),
-            0U);
+  EXPECT_EQ(answer().find("One clock for all, in at most 0 % more time, with "), 0U);
+  EXPECT_NE(
+      answer().find(" % odds: the driver's choice, no other saves anything\n  To set: nothing"),
+      std::string::npos);
   EXPECT_NE(answer().find("\nPer kernel, "), std::string::npos);
   saves(found_.plans[0], 0.00998);
   EXPECT_EQ(answer().find("Per kernel, "), std::string::npos);
@@ -297,7 +299,7 @@ TEST_F(ExplorationAnswer, IsOfTheLeastSlack) {
   input_.questions = {{Granularity::kernel, Aggregation::global, LeastWaste{0.05, 0.0}},
                       {Granularity::kernel, Aggregation::global, LeastWaste{0.01, 0.0}}};
   found_ = explore(input_);
-  EXPECT_EQ(answer().find("Per kernel, in at most 1 % more time: "), 0U) << answer();
+  EXPECT_EQ(answer().find("Per kernel, in at most 1 % more time, with "), 0U) << answer();
   EXPECT_EQ(answer().find("5 % more time"), std::string::npos);
   const auto shown = plans_table(found_).shown();
   EXPECT_NE(std::ranges::find(shown.front(), "slack %"), shown.front().end());

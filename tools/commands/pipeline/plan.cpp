@@ -37,6 +37,7 @@ struct PlanOptions {
   PipelineInput input;
   std::vector<double> deadlines_s;
   PriceOptions prices;
+  double odds_pct = percent * usual_odds_frac;
   double jitter_pct = 0.0;
   std::uint32_t jitter_runs = 200;
   std::uint64_t seed = 1;
@@ -94,6 +95,7 @@ std::vector<Column> plans_columns(bool all_found, bool with_intervals, bool with
       {.key = "time_change_expected_pct", .for_programs = true},
       {.key = "energy_change_low_pct", .for_programs = true},
       {.key = "energy_change_high_pct", .for_programs = true},
+      {"odds_in_time_pct", "odds %", 0, !with_intervals},
       {"energy_change_expected_pct", "expected", 2, !with_intervals, Room::spare},
       {"lower_bound_j", "bound J", 1, false, Room::detail},
       {"gap_pct", "gap %", 3},
@@ -138,7 +140,8 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   const Answers<PipelineResult> answers = answers_of(planner, plans);
   const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
                        std::vector<Cell> more, const std::vector<Cell>& costs,
-                       const PipelinePlan& plan, const std::vector<Mark>& marks, bool is_answer) {
+                       const PipelinePlan& plan, const std::vector<Mark>& marks, bool is_answer,
+                       const std::optional<double>& odds_in_time = {}) {
     for (const Interval SavingInterval::*of : {&SavingInterval::energy, &SavingInterval::time}) {
       row.push_back(interval ? range_cell(((*interval).*of).low_pct, ((*interval).*of).high_pct)
                              : Cell());
@@ -148,6 +151,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
            {&Interval::low_pct, &Interval::high_pct, &Interval::median_pct})
         row.push_back(interval ? Cell((*interval).*of.*end) : Cell());
     }
+    row.insert(row.end() - 1, odds_cell(odds_in_time));
     row.insert(row.end(), more.begin(), more.end());
     const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
     row.insert(row.end(), jitter.begin(), jitter.end());
@@ -177,7 +181,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
         {plan.lower_bound_j, percent * plan.gap_frac, plan.run.average_power_w(),
          static_cast<std::int64_t>(plan.run.clock_switches)},
         cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan,
-        marks_and_verdict(loaded, plan), answers.is_answer(plan));
+        marks_and_verdict(loaded, plan), answers.is_answer(plan), plan.odds_in_time);
   }
   return table;
 }
@@ -286,6 +290,7 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
 
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   check_given(o.prices);
+  check_odds(o.odds_pct);
   if (!o.db.empty())
     (void)open_result_database(o.db);  // better known before the work than after it
   const LoadedPipeline loaded = load_pipeline(o.input);
@@ -306,15 +311,19 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
     const double worth_w = prices_of(o.prices).time_worth_w() * work.schedule.shape.stages;
     options.deadlines_s.push_back(planner.cheapest(worth_w).time_s);
   }
-  std::vector<PipelineResult> plans = planner.plan(options.deadlines_s, AfterEnd::go_on, context);
   const auto intervals = intervals_of(loaded, options.switching);
+  std::vector<PipelineResult> plans =
+      plan_with_odds(planner, intervals ? &*intervals : nullptr, options.deadlines_s,
+                     o.odds_pct / percent, context);
   for (PipelineResult& plan : plans) {
     if (!plan.found()) continue;
-    if (intervals) plan.interval = intervals->of(plan.plan);
     plan.verdict = verdict_of(loaded, plan, switch_model(o.input));
     plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
   }
-  if (o.prices.per_kwh) plans.back().prices = prices_of(o.prices);
+  if (o.prices.per_kwh) {
+    plans.back().prices = prices_of(o.prices);
+    plans.back().odds_in_time.reset();  // its deadline came of its time
+  }
   const OutputTable table = plans_table(o, planner, plans, loaded);
   print_plans(o, planner, plans, table, loaded);
   // What is stored first is not lost when a file cannot be written.
@@ -335,6 +344,7 @@ Action setup_pipeline_plan(CommandLine& app) {
   app.add_option("--slack", o->input.slacks_pct,
                  "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
       ->delimiter(',');
+  add_odds_option(app, o->odds_pct);
   add_prices(app, o->prices);
   app.add_option("--jitter", o->jitter_pct, "Spread of each pass's time, standard deviation, %")
       ->capture_default_str();

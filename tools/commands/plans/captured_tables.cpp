@@ -56,6 +56,7 @@ OutputTable empty_plans_table(const GraphExploration& found, bool has_notes) {
       {.key = "energy_change_low_pct", .for_programs = true},
       {.key = "energy_change_high_pct", .for_programs = true},
       {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
+      {"odds_in_time_pct", "odds %", 0},
       {.key = "cost", .for_programs = true},
       {"cost_change_pct", "cost %", 2, !prices},
       {"bound_change_pct", "bound %", 2, false, Room::spare},
@@ -143,6 +144,7 @@ OutputTable captured_plans_table(const GraphExploration& found) {
         r.found() ? range_cell(percent * outcome.interval.low.energy_frac,
                                percent * outcome.interval.high.energy_frac)
                   : Cell(),
+        odds_cell(outcome.odds_in_time),
         prices && r.found() ? Cell(cost_of(r.run)) : Cell(),
         prices && r.found() ? Cell(change_pct(cost_of(r.run), cost_of(baseline))) : Cell(),
         r.lower_bound_j > 0.0 ? cell(change_pct(r.lower_bound_j, default_j)) : Cell(),

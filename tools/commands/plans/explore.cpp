@@ -83,6 +83,7 @@ std::string options_json(const ExploreOptions& o, const ExplorationInput& input)
                              {"goal", o.questions.goals},
                              {"slack_pct", o.questions.slacks_pct},
                              {"tolerance_pct", o.questions.tolerance_pct},
+                             {"odds_pct", o.questions.odds_pct},
                              {"energy_budget_j", or_null(o.questions.energy_budget_j)},
                              {"power_budget_w", or_null(o.questions.power_budget_w)},
                              {"price_per_kwh", or_null(o.questions.prices.per_kwh)},
@@ -133,8 +134,9 @@ void print_ladder(std::span<const SlackStep> ladder, const Totals& base,
   if (ladder.empty()) return;
   const bool segments =
       std::ranges::find(ladder, Granularity::automatic, &SlackStep::granularity) != ladder.end();
-  print(fmt::format("Least energy within a slack, % (changes of clock free{}):\n",
-                    segments ? "; segment: counted" : ""));
+  print(
+      fmt::format("Least energy within a slack, whatever the odds, % (changes of clock free{}):\n",
+                  segments ? "; segment: counted" : ""));
   print(ladder_table(ladder, base), OutputFormat::table);
   print("\n");
   if (!prices) return;
@@ -238,6 +240,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .slacks_pct = line.has("--slack") ? o.questions.slacks_pct : std::vector<double>{},
       .disturbance = o.disturbance,
       .comm_sms = comm_sms_of(o.comm_sms),
+      .odds_pct = o.questions.odds_pct,
       .waste = waste,
       .goals = std::move(goals),
       .host_power_w = o.questions.prices.host_power_w,
@@ -296,7 +299,8 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
                          .power_limit_w = o.power_limit_w,
                          .switching = {},
                          .questions = questions,
-                         .host_power_w = o.questions.prices.host_power_w};
+                         .host_power_w = o.questions.prices.host_power_w,
+                         .odds_frac = o.questions.odds_pct / percent};
   input.switching = switch_model(o.switching, input.spec);
   if (o.table.given())
     plan_on_table(o.table, has_trace ? std::optional(input.trace) : std::nullopt, input);

@@ -300,6 +300,7 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
                    .disturbance = disturbance_of(o.disturbance),
                    .comm_sms = o.comm_sms,
                    .questions = {},
+                   .odds_frac = o.odds_pct / percent,
                    .host_power_w = o.host_power_w},
                   {with_inputs_named(o.files), {}, ClockSource::gpu_default, context.command_line}};
   GraphExplorationInput& input = run.input;

@@ -26,8 +26,9 @@ struct CapturedRunOptions {
   std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5
   DisturbanceOptions disturbance;
   std::optional<std::vector<double>> comm_sms;  ///< as GraphExplorationInput::comm_sms
-  bool waste = true;                            ///< plans for slacks
-  std::vector<Goal> goals;                      ///< others
+  double odds_pct = 90.0;
+  bool waste = true;        ///< plans for slacks
+  std::vector<Goal> goals;  ///< others
   double host_power_w = 0.0;
   bool partial = false, per_kernel = false, own_steps = false;
   OutputFormat format = OutputFormat::table;

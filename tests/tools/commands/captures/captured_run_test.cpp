@@ -140,7 +140,7 @@ TEST_F(CapturedRun, IsPlannedAtOnce) {
   EXPECT_LE(planned["plans"][0]["time_change_pct"], 5.0);
   // What is named is of the least slack, and none is set for nothing.
   expect("explore --slack 20,5 run.json --granularity iteration", 0,
-         "One clock for all, in at most 5 % more time: memory 1593, core ");
+         "One clock for all, in at most 5 % more time, with ");
   expect("explore run.json --slack -60 --granularity iteration", 1, "No plan is in time.");
 }
 

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Odds of captured runs against what was measured, on a part of the shipped sweeps (bench/tables/promises.py): plans at odds of 90 % are
+seldom late, plans made for all of the slack often, odds that are said are asked for, and more odds never save more by the median.
+
+Usage: odds_test.py RUBATO SOURCE_DIR
+"""
+import csv
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from checks import check  # noqa: E402
+
+RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+LATE = 0.3  # percentage points, as in the table
+
+
+def played(odds):
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "table.csv"
+        subprocess.run([sys.executable, SOURCE / "bench/tables/promises.py", RUBATO, "--odds", str(odds), "--every", "16", "--slack", "2,5,10",
+                        "--csv", table],
+                       check=True, stdout=subprocess.PIPE)
+        return list(csv.DictReader(table.read_text().splitlines()))
+
+
+def late_share(rows):
+    plans = [row for row in rows if row["default"] == "False"]
+    return sum(float(row["time_pct"]) > float(row["slack_pct"]) + LATE for row in plans) / len(plans)
+
+
+def main():
+    bold, careful = played(0), played(90)
+    check("as many questions at both odds", len(bold) == len(careful) > 50, (len(bold), len(careful)))
+    check("at 90 % odds at most 12 % of plans are late", late_share(careful) <= 0.12, late_share(careful))
+    check("without a margin far more are", late_share(bold) >= 0.1 + late_share(careful), (late_share(bold), late_share(careful)))
+    for row in careful:
+        check(f"{row['gpu']}, {row['workload']}, slack {row['slack_pct']}: has the odds", float(row["odds_in_time_pct"]) >= 90, row)
+        check(f"{row['gpu']}, {row['workload']}: ends of the interval", float(row["time_change_low_pct"]) <= float(row["time_change_high_pct"]), row)
+    for careless, sure in zip(bold, careful):
+        what = f"{sure['gpu']}, {sure['workload']}, slack {sure['slack_pct']}"
+        check(f"{what}: more odds promise no more", float(sure["energy_change_pct"]) >= float(careless["energy_change_pct"]) - 1e-6, (careless, sure))
+    saved = statistics.mean(float(row["energy_pct"]) for row in careful)
+    check("and still they save", saved < -2.0, saved)
+
+
+if __name__ == "__main__":
+    main()
