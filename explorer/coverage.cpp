@@ -4,8 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "explorer/captured_campaign.hpp"
 #include "explorer/confidence/campaigns.hpp"
-#include "explorer/graph/captured_campaign.hpp"
 #include "models/validation/copies.hpp"
 
 namespace rubato {

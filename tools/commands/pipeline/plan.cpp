@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -280,10 +281,9 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
     asked.push_back({"kernels", &*kernels});
   }
   const bool for_people = o.format == OutputFormat::table;
-  if (for_people) {
+  if (for_people)
     print_notes(answer_text(describe(o.input, planner.work()),
                             pipeline_answer(planner, plans, doubts_of(planner, plans, loaded))));
-  }
   print_tables(asked, o.format);
   if (for_people) print_notes(plan_notes(o, planner, plans, loaded));
 }
@@ -291,8 +291,7 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
 ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   check_given(o.prices);
   check_odds(o.odds_pct);
-  if (!o.db.empty())
-    (void)open_result_database(o.db);  // better known before the work than after it
+  if (!o.db.empty()) (void)open_result_database(o.db);  // better known before the work
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
   const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
@@ -306,28 +305,25 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   options.deadlines_s = deadlines_s(o, work);
   give_parts();
   const PipelinePlanner planner(work, options, context);
-  // The cheapest plan last.
-  if (o.prices.per_kwh) {
-    const double worth_w = prices_of(o.prices).time_worth_w() * work.schedule.shape.stages;
-    options.deadlines_s.push_back(planner.cheapest(worth_w).time_s);
-  }
   const auto intervals = intervals_of(loaded, options.switching);
-  std::vector<PipelineResult> plans =
-      plan_with_odds(planner, intervals ? &*intervals : nullptr, options.deadlines_s,
-                     o.odds_pct / percent, context);
+  const auto planned = [&](std::span<const double> times_s, double odds_frac) {
+    return plan_with_odds(planner, intervals ? &*intervals : nullptr, times_s, odds_frac, context);
+  };
+  std::vector<PipelineResult> plans = planned(options.deadlines_s, o.odds_pct / percent);
+  if (o.prices.per_kwh) {  // the cheapest plan last: its deadline comes of its time
+    const double worth_w = prices_of(o.prices).time_worth_w() * work.schedule.shape.stages;
+    plans.push_back(planned(std::array{planner.cheapest(worth_w).time_s}, 0.0).front());
+    plans.back().prices = prices_of(o.prices);
+    plans.back().odds_in_time.reset();
+  }
   for (PipelineResult& plan : plans) {
     if (!plan.found()) continue;
     plan.verdict = verdict_of(loaded, plan, switch_model(o.input));
     plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
   }
-  if (o.prices.per_kwh) {
-    plans.back().prices = prices_of(o.prices);
-    plans.back().odds_in_time.reset();  // its deadline came of its time
-  }
   const OutputTable table = plans_table(o, planner, plans, loaded);
   print_plans(o, planner, plans, table, loaded);
-  // What is stored first is not lost when a file cannot be written.
-  // A stored pipeline cannot say that it is a part.
+  // First, so that a file that cannot be written loses nothing. Parts cannot be stored as such.
   if (!o.db.empty() && !is_part()) store_pipeline(o.db, planner, plans, o.input, context);
   write_files(o, planner, plans, table, loaded, context);
   return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done

@@ -1,4 +1,4 @@
-#include "explorer/graph/captured_campaign.hpp"
+#include "explorer/captured_campaign.hpp"
 
 #include <algorithm>
 #include <cmath>
