@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "models/calibration/robust_loss.hpp"
 #include "models/linear/levenberg_marquardt.hpp"
+#include "models/linear/robust_loss.hpp"
 
 namespace rubato {
 

@@ -6,8 +6,8 @@
 
 #include "common/algorithms/sort_by.hpp"
 #include "models/calibration/paper_parameters.hpp"
-#include "models/calibration/robust_loss.hpp"
 #include "models/linear/dense_loops.hpp"
+#include "models/linear/robust_loss.hpp"
 #include "models/table/fill.hpp"
 
 namespace rubato {

@@ -7,8 +7,8 @@
 
 #include "common/algorithms/parallel.hpp"
 #include "models/calibration/kernel_prior.hpp"
-#include "models/calibration/robust_loss.hpp"
 #include "models/kernel/model.hpp"
+#include "models/linear/robust_loss.hpp"
 
 namespace rubato {
 

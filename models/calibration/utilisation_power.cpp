@@ -11,10 +11,10 @@
 #include "common/csv.hpp"
 #include "common/error.hpp"
 #include "common/version.hpp"
-#include "models/calibration/robust_loss.hpp"
 #include "models/gpu/device.hpp"
 #include "models/kernel/model.hpp"
 #include "models/linear/levenberg_marquardt.hpp"
+#include "models/linear/robust_loss.hpp"
 #include "traces/plausible.hpp"
 
 namespace rubato {

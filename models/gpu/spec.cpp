@@ -15,6 +15,7 @@
 #include "common/suggest.hpp"
 #include "models/gpu/spec_laws.hpp"
 #include "models/gpu/spec_parameters.hpp"
+#include "models/gpu/spec_power.hpp"
 #include "traces/files/json_names.hpp"
 #include "traces/plausible.hpp"
 
@@ -290,32 +291,6 @@ void read_kernels(const JsonNode& root, GpuSpec& spec) {
   }
 }
 
-void read_waiting(const JsonNode& root, GpuSpec& spec) {
-  if (!root.find("waiting_power")) return;
-  const JsonNode node = section(root, "waiting_power", spec);
-  node.expect_keys({"source", "core_mhz", "power_w"});
-  spec.waiting = WaitingPower{node.at("core_mhz").numbers(Range::positive),
-                              node.at("power_w").numbers(Range::positive)};
-  read_ascending(node.at("core_mhz"), spec.waiting->core_mhz);
-  if (spec.waiting->core_mhz.empty() ||
-      spec.waiting->core_mhz.size() != spec.waiting->power_w.size())
-    node.at("power_w").fail("must have as many values as core_mhz, at least one");
-  if (!std::ranges::is_sorted(spec.waiting->power_w)) node.at("power_w").fail("must not fall");
-}
-
-void read_logged(const JsonNode& root, GpuSpec& spec) {
-  if (!root.find("logged_power")) return;
-  const JsonNode node = section(root, "logged_power", spec);
-  node.expect_keys({"source", "list"});
-  for (const JsonNode& item : node.at("list").items()) {
-    item.expect_keys({"class", "core_factor", "relative_error"});
-    spec.logged.push_back(
-        {.kind = read_name<KernelClass>(item.at("class")),
-         .core_factor = item.at("core_factor").number(Range::positive),
-         .relative_error = item.at("relative_error").number(Range::non_negative)});
-  }
-}
-
 void read_fit(const JsonNode& root, GpuSpec& spec) {
   if (const auto range = root.find("fitted_range")) {
     range->expect_keys({"min_core_mhz", "max_core_mhz", "kernels", "points"});
@@ -385,8 +360,7 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   if (const auto cluster = root.find("cluster")) spec.cluster = read_cluster(*cluster);
   read_grids(root, spec);
   read_kernels(root, spec);
-  read_waiting(root, spec);
-  read_logged(root, spec);
+  read_measured_power(root, spec);
   if (const auto errors = root.find("fit_errors")) {
     for (const std::string& key : errors->keys())
       spec.fit_errors[key] = errors->at(key).number(Range::non_negative);
