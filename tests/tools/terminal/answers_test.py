@@ -14,7 +14,7 @@ from program_case import FEW, PIPELINE, SOURCE, ProgramCase
 class Answers(ProgramCase):
     def test_the_answer_comes_first(self):
         """On what, then what was found, in the words of the page; then tables."""
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         for command, answer in ((("replay", SOURCE / "docs/examples/run.pt.trace.json.gz"), "The model gives the run "),
                                 (("trace", "scale", "gpt3-small", "--pp", "1,2", "--slack", "1"), "With 1 % more time allowed, plans save "),
                                 (("sweep-latency", "gpt3-xl", "--latencies-us", "10,100"), "A device that runs on meanwhile: energy -"),
