@@ -9,7 +9,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "traces/files/trace_json.hpp"
 
 namespace rubato {
@@ -36,12 +36,12 @@ ExplorationInput input() {
 void store_run(benchmark::State& state) {
   const ExplorationInput in = input();
   Exploration found = explore(in);
-  ResultStore store = ResultStore::open(fresh_file());
+  const auto file = fresh_file();
   for (auto _ : state) {
     state.PauseTiming();
     for (OperatingPoint& cell : found.cells) cell.time_s *= 1.0 + 1e-9;
     state.ResumeTiming();
-    store.add(in, found, {"bench", "{}"});
+    store_trace(file, in, found, {"bench", "{}"});
   }
   state.counters["cells/s"] = benchmark::Counter(static_cast<double>(found.cells.size()),
                                                  benchmark::Counter::kIsIterationInvariantRate);

@@ -11,7 +11,6 @@
 #include "common/text.hpp"
 #include "explorer/graph/playing.hpp"
 #include "explorer/results/first_row.hpp"
-#include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/transfer.hpp"
 #include "sim/graph/comm_sms.hpp"
@@ -27,7 +26,7 @@ StepScore score_for(const ResultStore& store, std::int64_t plan_id, const GraphG
   std::vector<StoredSegment> segments = stored_segments(store, plan_id, gpu.rank, gpu.device);
   if (segments.empty()) {
     const auto first =
-        first_row(store.query("SELECT rank, device FROM graph_segments WHERE graph_plan_id = ? "
+        first_row(store.query("SELECT rank, device FROM v_segments WHERE plan_id = ? "
                               "ORDER BY segment_id LIMIT 1",
                               {plan_id}));
     segments = stored_segments(store, plan_id, whole(first[0]), whole(first[1]));
@@ -42,7 +41,7 @@ StepScore score_for(const ResultStore& store, std::int64_t plan_id, const GraphG
 std::string grid_of_run(const ResultStore& store, std::int64_t run_id) {
   std::set<std::string> mems, cores;
   for (const auto& row :
-       store.query("SELECT clock FROM graph_clocks WHERE graph_run_id = ?", {run_id}).rows) {
+       store.query("SELECT clock FROM v_clocks WHERE run_id = ?", {run_id}).rows) {
     const std::vector<std::string_view> parts = split(text(row[0]), '/');
     mems.emplace(parts.at(0));
     cores.emplace(parts.at(1));
@@ -56,30 +55,25 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
   const auto rows =
       store
           .query(
-              "SELECT r.gpu, p.granularity, p.slack_frac, r.graph_run_id, "
-              "EXISTS (SELECT 1 FROM graph_segments s WHERE s.graph_plan_id = p.graph_plan_id), "
-              "p.comm_sms, r.captures "
-              "FROM graph_plans p JOIN graph_runs r USING (graph_run_id) "
-              "WHERE p.graph_plan_id = ?",
+              "SELECT gpu, granularity, slack_pct / 100, run_id, goal, comm_sms, work, "
+              "planned_time_s FROM v_plans WHERE plan_id = ? AND kind = 'capture'",
               {plan_id})
           .rows;
   if (rows.empty()) {
-    throw UsageError(
-        fmt::format("there is no plan graph:{}", plan_id),
-        {.in = {}, .hint = "SELECT graph_plan_id, granularity, slack_pct FROM v_graph_plans"});
-  }
-  if (whole(rows[0][4]) == 0) {
-    throw UsageError(fmt::format("of plan graph:{} no order of clocks is stored", plan_id),
-                     {.in = {}, .hint = "no plan was found for that question"});
+    throw UsageError(fmt::format("there is no plan {} of a captured run", plan_id),
+                     {.in = {},
+                      .hint = "SELECT plan_id, granularity, slack_pct FROM v_plans WHERE kind = "
+                              "'capture'"});
   }
   const auto& row = rows[0];
-  if (!store
-           .query("SELECT 1 FROM v_graph_plans WHERE graph_plan_id = ? AND goal = 'least_cost'",
-                  {plan_id})
-           .rows.empty()) {
+  if (std::holds_alternative<std::monostate>(row[7])) {
+    throw UsageError(fmt::format("plan {} has no clocks", plan_id),
+                     {.in = {}, .hint = "no plan was found for that question"});
+  }
+  if (!names_waste(text(row[4]))) {
     throw UsageError(
-        fmt::format("plan graph:{} is of least cost, which is not transferred", plan_id),
-        {.in = {}, .hint = "plan on the other capture with 'rubato explore --goal cost'"});
+        fmt::format("plan {} is of goal {}, which is not transferred", plan_id, text(row[4])),
+        {.in = {}, .hint = "plan on the other capture with 'rubato explore --goal'"});
   }
   return {.plan_id = plan_id,
           .captures = text(row[6]),
@@ -88,7 +82,7 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
           .question = {grain_named(text(row[1])).value_or(GraphGrain::kernel), real(row[2])},
           .comm_sms = std::holds_alternative<std::monostate>(row[5]) ? std::nullopt
                                                                      : std::optional(real(row[5])),
-          .host_power_w = stored_host_power_w(store, {true, whole(row[3])})};
+          .host_power_w = stored_host_power_w(store, whole(row[3]))};
 }
 
 Transfer transfer(const ResultStore& store, const StoredGraphPlan& plan,

@@ -87,17 +87,16 @@ std::optional<double> Transfer::equal_time_regret_points() const noexcept {
 
 StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
   const QueryResult found = store.query(fmt::format(
-      "SELECT p.granularity, p.aggregation, p.goal, p.slack_frac, p.tolerance_frac, "
-      "p.max_energy_j, p.max_average_power_w, "
-      "r.clock_grid, r.power_limit_w, r.switch_stall_s, r.switch_energy_j, i.text, p.time_s, "
-      "r.trace_name, "
+      "SELECT p.granularity, p.aggregation, p.goal, p.slack_pct / 100, p.tolerance_pct / 100, "
+      "p.energy_budget_j, p.power_budget_w, "
+      "r.clock_grid, r.power_limit_w, r.switch_stall_s, r.switch_energy_j, r.host_power_w, "
+      "p.time_s, r.work, "
       "r.switch_lead_s, r.switch_dwell_s, r.mem_switch_stall_s, r.mem_switch_energy_j, "
       "r.mem_switch_lead_s, p.run_id "
-      "FROM plans p JOIN runs r USING (run_id) JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
-      "p.plan_id = {}",
+      "FROM plans p JOIN runs r USING (run_id) WHERE p.plan_id = {} AND r.kind = 'trace'",
       plan_id));
   if (found.rows.empty()) {
-    throw UsageError(fmt::format("there is no plan {}", plan_id),
+    throw UsageError(fmt::format("there is no plan {} of a trace", plan_id),
                      {.in = {}, .hint = "SELECT * FROM v_plans lists the plans"});
   }
   const std::vector<SqlValue>& row = found.rows.front();
@@ -111,14 +110,14 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
                                text(1) == "local" ? Aggregation::local : Aggregation::global,
                                goal_from(text(2), row)},
                   .clock_of_kernel = {},
-                  .spec = parse_gpu_spec(text(11), fmt::format("the spec of plan {}", plan_id)),
+                  .spec = stored_spec(store, value_as<std::int64_t>(row[19])).value(),
                   .grid = text(7),
                   .power_limit_w = value_as<double>(row[8]),
                   .switching = switching_from(row),
-                  .host_power_w = stored_host_power_w(
-                      store, {.captured = false, .id = value_as<std::int64_t>(row[19])})};
+                  .host_power_w = value_as<double>(row[11])};
   const QueryResult clocks = store.query(fmt::format(
-      "SELECT kernel, clock FROM v_plan_clocks WHERE plan_id = {} ORDER BY site_id", plan_id));
+      "SELECT name, clock FROM v_kernel_clocks WHERE plan_id = {} ORDER BY launches DESC, clock_id",
+      plan_id));
   for (const auto& launch : clocks.rows) {
     plan.clock_of_kernel.emplace(value_as<std::string>(launch[0]),
                                  value_as<std::string>(launch[1]));

@@ -20,7 +20,7 @@ struct StoredPlan {
   std::string trace;  ///< name of the trace it was found on
   Question question;  ///< as it was asked
   std::map<std::string, std::string>
-      clock_of_kernel;  ///< Kernel::name -> label of the clock of its first launch
+      clock_of_kernel;  ///< Kernel::name -> label of the clock of most of its launches
   GpuSpec spec;         ///< as it was used
   std::string grid;
   double power_limit_w = 0.0;

@@ -19,9 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MEASURED = ROOT / "models/data/measured/operators/operators.csv"
 BYTES = {"fp32": 4, "tf32": 4, "fp8": 1}
-QUERY = """SELECT k.name, x.time_s, x.energy_j, x.effective_core_mhz
-           FROM kernels k JOIN profile_cells x ON x.run_id = k.run_id AND x.kernel_id = k.kernel_id
-           JOIN clocks c ON c.run_id = x.run_id AND c.clock_id = x.clock_id WHERE c.label = '{}'"""
+QUERY = "SELECT name, time_s, energy_j, effective_core_mhz FROM v_cells WHERE clock = '{}'"
 CAPPED = ("rtx-5000-ada",)  # measured under other limits than their own
 ATTENTION = ("batch", "q_tokens", "kv_tokens", "heads", "kv_heads", "head_dim")
 

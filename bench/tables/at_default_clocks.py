@@ -16,9 +16,8 @@ import tempfile
 
 MEASURED = pathlib.Path(__file__).resolve().parent.parent.parent / "models/data/measured/hopper_defaults/kernels.csv"
 SPECS = {"H100 SXM 80GB": "h100-sxm5", "H200 SXM 141GB": "h200-sxm5"}
-QUERY = """SELECT k.name, k.class, x.time_s, x.energy_j, x.effective_core_mhz
-           FROM kernels k JOIN clocks c ON c.run_id = k.run_id AND c.is_default
-           JOIN profile_cells x ON x.run_id = k.run_id AND x.kernel_id = k.kernel_id AND x.clock_id = c.clock_id"""
+QUERY = """SELECT x.name, x.class, x.time_s, x.energy_j, x.effective_core_mhz
+           FROM v_cells x JOIN v_clocks c USING (run_id, clock_id) WHERE c.is_default"""
 
 
 def rubato(program, *options):

@@ -69,9 +69,9 @@ figure.savefig(OUT / "kernels.svg")
 
 # %%
 with rubato.Results(db) as results:
-    stored = results.graph_plans
+    stored = results.plans
     chosen = stored[(stored.granularity == "pass") & (stored.slack_pct == 5)].iloc[0]
-rubato.run("export", "--plan", "latest", "--plan-id", int(chosen.graph_plan_id), "--db", db, "-o", OUT / "plan.json")
+rubato.run("export", "--plan", "latest", "--plan-id", int(chosen.plan_id), "--db", db, "-o", OUT / "plan.json")
 plan = rubato.load_plan(OUT / "plan.json").chosen
 for segment in plan.gpu().segments:
     print(f"{segment.pass_name}: {segment.clock.core_mhz:.0f} MHz")

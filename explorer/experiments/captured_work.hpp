@@ -9,7 +9,7 @@
 
 #include "explorer/experiments/axes.hpp"
 #include "explorer/graph/planner.hpp"
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 #include "models/gpu/spec.hpp"
 #include "traces/capture.hpp"
 

@@ -20,6 +20,8 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/confidence/confidence.hpp"
+#include "explorer/results/capture_rows.hpp"
+#include "explorer/results/trace_rows.hpp"
 
 namespace rubato {
 
@@ -153,8 +155,8 @@ class Sweeper {
   // The next functions do not see the RunContext: after Ctrl-C a begun exploration is finished too.
 
   void store_captured(const Unit& unit) {
+    const Setting& setting = plan_.settings[unit.setting];
     const GraphExploration found = explore_captured(graph_exploration_input(plan_, unit));
-    const ResultHashes hashes = result_hashes(found);
     UnitAnswer answer{.status = found.plans.front().result.status,
                       .time_change_pct = {},
                       .energy_change_pct = {},
@@ -164,22 +166,25 @@ class Sweeper {
       answer.energy_change_pct = percent * counted->change.energy_frac;
       answer.in_time = counted->in_time;
     }
+    const Known known = known_of(setting);
+    AnsweredUnits rows{.units = {&unit},
+                       .run = {},
+                       .plans = capture_plans_rows(found),
+                       .fronts = {},
+                       .wall_time_s = found.wall_time_s};
+    if (!known.run) rows.run = setting_rows(setting, found, options_.command);
     // Other threads may work out the same front at the same time. The first to store it wins.
-    const std::vector<GraphFrontPoint> front =
-        has_front(unit) ? std::vector<GraphFrontPoint>{} : graph_front(found);
-    bool stored = false;
-    {
-      const std::scoped_lock lock(writer_mutex_);
-      stored = store_.add(plan_, unit, found, front, hashes, options_.command);
-    }
-    const std::scoped_lock lock(mutex_);
-    finish(unit, {.outcome = stored ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
-                  .answer = answer});
+    if (!known.front) rows.fronts = capture_front(found);
+    store({std::move(rows), {answer}});
   }
 
-  [[nodiscard]] bool has_front(const Unit& unit) {
+  // What of a setting is stored already.
+  struct Known {
+    bool run = false, front = false;
+  };
+  [[nodiscard]] Known known_of(const Setting& setting) {
     const std::scoped_lock lock(mutex_);
-    return store_.has_front(plan_.settings[unit.setting]);
+    return {store_.has_run(setting), store_.has_front(setting)};
   }
 
   void store_traced(std::span<const Unit* const> units) {
@@ -187,25 +192,32 @@ class Sweeper {
     input.error_draws = error_draws_;
     input.questions.clear();
     for (const Unit* unit : units) input.questions.push_back(std::get<Question>(unit->question));
-    const PipelineSplit* pipeline = plan_.settings[units.front()->setting].pipeline();
-    Exploration found = pipeline != nullptr ? explore_pipeline(input, *pipeline) : explore(input);
-    ResultHashes hashes = result_hashes(found);
-    hand_over(
-        {{units.begin(), units.end()}, std::move(input), std::move(found), std::move(hashes)});
+    const Setting& setting = plan_.settings[units.front()->setting];
+    const PipelineSplit* pipeline = setting.pipeline();
+    const Exploration found =
+        pipeline != nullptr ? explore_pipeline(input, *pipeline) : explore(input);
+    Answered answered{{.units = {units.begin(), units.end()},
+                       .run = {},
+                       .plans = trace_plans_rows(input, found),
+                       .fronts = trace_fronts(found),
+                       .wall_time_s = found.wall_time_s / static_cast<double>(units.size())},
+                      {}};
+    if (!known_of(setting).run) answered.rows.run = setting_rows(setting, input, found);
+    for (const PlanResult& result : found.plans)
+      answered.answers.push_back(answer_of(found, result, units.size()));
+    hand_over(std::move(answered));
   }
 
   // Units that are explored but not yet stored.
   struct Answered {
-    std::vector<const Unit*> units;
-    ExplorationInput input;
-    Exploration found;
-    ResultHashes hashes;
+    AnsweredUnits rows;
+    std::vector<UnitAnswer> answers;  // shape [units]
   };
 
   // A thread that finds nobody writing stores everything that waits, and the other threads go on
   // exploring. If the store fails, what others handed over is still tried: nobody else would.
   void hand_over(Answered answered) {
-    constexpr std::size_t most_waiting = 4;  // each holds a table, some 2 MB
+    constexpr std::size_t most_waiting = 4;  // each may hold a table, some 2 MB
     std::unique_lock lock(waiting_mutex_);
     room_.wait(lock, [&] { return waiting_.size() < most_waiting || !writing_; });
     waiting_.push_back(std::move(answered));
@@ -231,17 +243,16 @@ class Sweeper {
   }
 
   void store(const Answered& answered) {
-    const auto& [units, input, found, hashes] = answered;
     std::vector<bool> stored;
     {
       const std::scoped_lock lock(writer_mutex_);
-      stored = store_.add(plan_, units, input, found, hashes, options_.command);
+      stored = store_.add(plan_, answered.rows, options_.command);
     }
     const std::scoped_lock lock(mutex_);
-    for (std::size_t i = 0; i < units.size(); ++i) {
-      finish(*units[i],
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+      finish(*answered.rows.units[i],
              {.outcome = stored[i] ? UnitOutcome::finished : UnitOutcome::stored_elsewhere,
-              .answer = answer_of(found, found.plans[i], units.size())});
+              .answer = answered.answers[i]});
     }
   }
 

@@ -12,8 +12,8 @@
 #include "common/hash.hpp"
 #include "common/json.hpp"
 #include "common/text.hpp"
-#include "common/version.hpp"
 #include "explorer/experiments/point_values.hpp"
+#include "explorer/results/provenance.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/transformer/training_step.hpp"
 
@@ -41,8 +41,6 @@ constexpr double made_ready_s_per_launch = 5e-5;
 constexpr double solve_s_per_captured_launch = 5e-5;
 constexpr double automatic_s_per_captured_launch = 1e-3;
 constexpr double goal_searches = 8.0;  // plans for a goal other than a slack
-
-std::string program_text() { return fmt::format("{} {}", program_version(), source_revision()); }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
@@ -211,7 +209,7 @@ class Planner {
               .question = question,
               .scenarios = {asked.scenario},
               .estimated_s = estimate(setting, question)};
-    unit.id = content_hash(unit.question_id + program_text());
+    unit.id = content_hash(unit.question_id + program_with_revision());
     const auto [found, fresh] = unit_by_id_.emplace(unit.id, plan_.units.size());
     if (fresh) {
       plan_.units.push_back(std::move(unit));
@@ -261,7 +259,7 @@ class Planner {
     Json options{{work.key, work.hash}};
     options.update(options_json(setting, gpu.hash));
     setting.options_json = json_text(options);
-    setting.id = content_hash(setting.options_json + program_text());
+    setting.id = content_hash(setting.options_json + program_with_revision());
     const auto found = setting_by_id_.find(setting.id);
     if (found != setting_by_id_.end()) return found->second;
     check(setting);

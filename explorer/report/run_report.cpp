@@ -14,7 +14,6 @@
 #include "explorer/published.hpp"
 #include "explorer/report/page.hpp"
 #include "explorer/report/setting_lines.hpp"
-#include "explorer/results/first_row.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "models/gpu/clock_grid.hpp"
 
@@ -28,7 +27,7 @@ using Json = nlohmann::ordered_json;
 Json published_json(const Json& run) {
   Json rows = Json::array();
   constexpr double limit_w = 350.0;
-  if (run["trace_name"] != "gpt3-xl-b40-s1024-tp1-dp1" || run["gpu"] != "rtx-3080-ti" ||
+  if (run["work"] != "gpt3-xl-b40-s1024-tp1-dp1" || run["gpu"] != "rtx-3080-ti" ||
       run["power_limit_w"] != limit_w)
     return rows;
   for (const PublishedTotal& row : published_table2()) {
@@ -53,7 +52,7 @@ struct ClockedGroup {
 // @return energies include the rest of the node, as totals do
 std::vector<ClockedGroup> clocked_groups(const ResultStore& store, std::int64_t run,
                                          std::string_view sql) {
-  const double host_power_w = stored_host_power_w(store, {.captured = false, .id = run});
+  const double host_power_w = stored_host_power_w(store, run);
   std::vector<ClockedGroup> groups;
   for (const auto& row : store.query(sql, {run}).rows) {
     const auto& name = value_as<std::string>(row[0]);
@@ -82,20 +81,19 @@ constexpr std::string_view pass_unit =
 // For the page's slider: the Pareto front of each kernel, each pass and the iteration. At clocks on
 // a front of a pass or the iteration also the cells of all kernels.
 Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec) {
-  const auto iteration = clocked_groups(store, run,
-                                        "SELECT 'iteration', clock, sum(time_s), sum(energy_j) "
-                                        "FROM v_pass_grid WHERE kind = 'trace' AND "
-                                        "run_id = ? GROUP BY clock_id ORDER BY clock_id");
+  const auto iteration =
+      clocked_groups(store, run,
+                     "SELECT 'iteration', clock, sum(time_s), sum(energy_j) "
+                     "FROM v_pass_grid WHERE run_id = ? GROUP BY clock_id ORDER BY clock_id");
   const auto passes = clocked_groups(
       store, run,
       fmt::format("SELECT {} AS unit, clock, sum(time_s), sum(energy_j) FROM v_pass_grid WHERE "
-                  "kind = 'trace' AND run_id = ? GROUP BY unit, clock_id ORDER BY unit, clock_id",
+                  "run_id = ? GROUP BY unit, clock_id ORDER BY unit, clock_id",
                   pass_unit));
   const auto kernels = clocked_groups(
       store, run,
-      "SELECT k.name, c.label, k.launches * x.time_s, k.launches * x.energy_j FROM kernels k "
-      "JOIN profile_cells x USING (run_id, kernel_id) JOIN clocks c USING (run_id, clock_id) WHERE "
-      "run_id = ? ORDER BY x.kernel_id, x.clock_id");
+      "SELECT name, clock, launches * time_s, launches * energy_j FROM v_cells WHERE run_id = ? "
+      "ORDER BY unit_id, clock_id");
   Json whole = Json::array(), by_pass = Json::array(), by_kernel = Json::array();
   Json lines = Json::object();
   std::set<std::size_t> shared;
@@ -123,14 +121,6 @@ Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec
           {"pass", std::move(by_pass)},
           {"kernel", std::move(by_kernel)},
           {"lines", std::move(lines)}};
-}
-
-GpuSpec stored_spec(const ResultStore& store, std::int64_t run) {
-  const auto row = first_row(store.query(
-      "SELECT i.text, i.name FROM runs r JOIN inputs i ON i.input_hash = r.spec_hash WHERE "
-      "r.run_id = ?",
-      {run}));
-  return parse_gpu_spec(value_as<std::string>(row[0]), value_as<std::string>(row[1]));
 }
 
 // The command line that plans like a run, made from its stored options; the page adds granularity
@@ -164,56 +154,45 @@ std::string planning_line(const Json& run) {
 }
 
 Json page_data(const ResultStore& store, std::int64_t run, std::string_view db) {
-  const auto rows = [&](std::string_view sql) {
-    return rows_as_objects(store.query(fmt::format(fmt::runtime(sql), run)));
-  };
-  const Json run_row = rows("SELECT * FROM runs WHERE run_id = {}").front();
-  const GpuSpec spec = stored_spec(store, run);
+  const auto rows = [&](std::string_view sql) { return rows_as_objects(store.query(sql, {run})); };
+  const Json run_row = rows("SELECT * FROM v_runs WHERE run_id = ?").front();
+  const GpuSpec spec = stored_spec(store, run).value();
   return {
       {"run", run_row},
       {"gpu_title", spec.title},
       {"planning_line", planning_line(run_row)},
-      {"play", play_commands(store.query("SELECT plan_id FROM plans WHERE run_id = ?", {run}),
-                             fmt::format("run:{}", run), db)},
+      {"play", play_commands(store.query("SELECT plan_id FROM v_plans WHERE run_id = ?", {run}),
+                             fmt::format("{}", run), db)},
       {"errors", spec.fit_errors},
-      {"coverage",
-       rows("SELECT k.coefficients AS source, sum(d.time_s) AS time_s FROM plans p JOIN "
-            "plan_kernels d USING (plan_id) JOIN kernels k ON k.run_id = p.run_id AND "
-            "k.kernel_id = d.kernel_id WHERE p.run_id = {} AND p.goal = 'default' GROUP "
-            "BY 1")},
       {"slider", slider_json(store, run, spec)},
       {"published", published_json(run_row)},
-      {"plans", rows("SELECT * FROM v_trace_plans WHERE run_id = {} ORDER BY plan_id")},
-      {"answers", rows("SELECT * FROM v_answer WHERE kind = 'trace' AND run_id = {} ORDER BY NOT "
-                       "is_headline, slack_pct")},
-      {"notes", rows("SELECT m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) WHERE "
-                     "p.run_id = {} ORDER BY m.plan_id, m.kind")},
-      {"verifications",
-       rows("SELECT * FROM v_verifications WHERE run_id = {} ORDER BY verification_id")},
+      {"plans", rows("SELECT *, caveats AS notes FROM v_plans WHERE run_id = ? ORDER BY plan_id")},
+      {"answers",
+       rows("SELECT * FROM v_answer WHERE run_id = ? ORDER BY NOT is_headline, slack_pct")},
+      {"notes", rows("SELECT kind, reason FROM v_caveats WHERE run_id = ? ORDER BY plan_id, kind")},
+      {"verifications", rows("SELECT * FROM v_verified WHERE run_id = ? ORDER BY measurement_id")},
       {"front", rows("SELECT granularity, time_change_pct, energy_change_pct FROM v_front WHERE "
-                     "kind = 'trace' AND run_id = {} "
-                     "ORDER BY granularity, point_id")},
-      // A kernel's first launch stands for all of them: only plans by segment give them several.
+                     "run_id = ? ORDER BY granularity, point_id")},
       {"kernels",
-       rows(
-           "SELECT s.plan_id, s.run_id, s.kernel_id, s.name, s.label, s.class, s.pass, s.launches, "
-           "s.time_s, s.energy_j, s.default_time_s, s.default_energy_j, s.time_change_pct, "
-           "s.energy_change_pct, s.saved_j, (SELECT c.clock FROM v_plan_clocks c WHERE c.plan_id "
-           "= s.plan_id AND c.kernel = s.name ORDER BY c.site_id LIMIT 1) AS clock FROM v_kernels "
-           "s JOIN plans p USING (plan_id) WHERE s.kind = 'trace' AND s.run_id = {} AND p.goal <> "
-           "'default' ORDER BY s.plan_id, s.kernel_id")},
+       rows("SELECT plan_id, unit_id, name, label, class, pass, launches, time_s, energy_j, "
+            "default_time_s, default_energy_j, time_change_pct, energy_change_pct, saved_j, "
+            "ifnull(clock, clocks || ' clocks') AS clock FROM v_kernels WHERE run_id = ? ORDER BY "
+            "plan_id, unit_id")},
       {"grid",
-       rows("SELECT g.pass, g.clock, g.mem_state, g.core_mhz, g.time_s, g.energy_j, c.is_default "
-            "FROM v_pass_grid g "
-            "JOIN clocks c USING (run_id, clock_id) WHERE g.kind = 'trace' AND g.run_id = {} ORDER "
-            "BY g.pass, "
-            "g.clock_id")}};
+       rows("SELECT pass, clock, substr(clock, 1, instr(clock, '/') - 1) AS mem_state, core_mhz, "
+            "time_s, energy_j, is_default FROM v_pass_grid WHERE run_id = ? ORDER BY pass, "
+            "clock_id")}};
 }
 
 }  // namespace
 
-std::string report_page(const ResultStore& store, std::int64_t run, std::string_view db) {
-  return filled_page("Rubato report", {"what_to_set", "page"}, "script", page_data(store, run, db));
+std::string run_page(const ResultStore& store, const StoredRun& run, std::string_view db) {
+  return run.kind == "trace" ? trace_page(store, run.id, db) : captured_page(store, run.id, db);
+}
+
+std::string trace_page(const ResultStore& store, std::int64_t run_id, std::string_view db) {
+  return filled_page("Rubato report", {"what_to_set", "page"}, "script",
+                     page_data(store, run_id, db));
 }
 
 }  // namespace rubato

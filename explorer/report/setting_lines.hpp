@@ -62,7 +62,7 @@ inline constexpr std::int64_t most_gpus_of_node = 16;
 [[nodiscard]] std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock);
 
 /// The line that plays one stored plan.
-/// @param run  as `rubato export --plan` names it, "run:3" or "graph:3"
+/// @param run  as `rubato export --plan` names it, "3"
 /// @param db   the database that holds it
 [[nodiscard]] std::string play_command(std::string_view run, std::int64_t plan_id,
                                        std::string_view db);

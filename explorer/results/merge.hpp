@@ -13,17 +13,16 @@ namespace rubato {
 /// What one source brought.
 struct MergeCounts {
   std::int64_t new_runs = 0, known_runs = 0;
-  std::int64_t new_units = 0, known_units = 0;
-  std::int64_t new_records = 0;  ///< tables of record_tables, captured runs outside sweeps
+  std::int64_t new_plans = 0, known_plans = 0;
+  std::int64_t new_measurements = 0;
 };
 
 /// Copies what `target` does not have, in one transaction: merging the same source again adds
 /// nothing. Row numbers change; hosts, commands and versions stay as they were.
-/// What tells that a row is there already: runs of sweeps have the same setting; other runs of
-/// traces the same provenance, inputs and options; other captured runs and records (validations,
-/// replays, verifications, pipelines) the same value in every column but the row number.
+/// What tells that something is there already: the hash of a run, of a question in it, of a
+/// measurement.
 /// @param target  from open_result_database
-/// @throws DataError naming units or settings whose results differ in bits though their ids are
+/// @throws DataError naming runs or plans whose results differ in bits though their ids are
 ///         equal, or a table whose rows refer to rows that are not there; UsageError if source and
 ///         target are one file; IoError. `target` is then as before.
 MergeCounts merge(SqlConnection& target, const std::filesystem::path& target_path,

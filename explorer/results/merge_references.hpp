@@ -17,8 +17,12 @@ namespace rubato {
 /// @throws DataError naming the first table with a row whose reference is not there
 void refuse_broken_references(const SqlConnection& target, const std::filesystem::path& file);
 
-/// Checks runs that source and target both have. New plans of such a run refer to the kernels and
-/// clocks in the target, so each kernel and clock of the source must be there.
+/// Checks that no unit of the source lacks cells.
+/// @throws DataError as above
+void refuse_missing_cells(const SqlConnection& target, const std::filesystem::path& file);
+
+/// Checks runs that source and target both have. New plans of such a run refer to the units and
+/// clocks in the target, so each unit and clock of the source must be there.
 /// @param target  with the maps of a merge
 /// @throws DataError as above
 void refuse_rows_of_others(const SqlConnection& target, const std::filesystem::path& file);

@@ -39,8 +39,7 @@ std::int64_t number(const SqlConnection& connection, std::string_view sql) {
 // Whatever users added to a file stays there.
 bool has_our_tables_only(const SqlConnection& connection) {
   std::set<std::string, std::less<>> known{"cells", "cell_rows", "merges", "cells_of_nobody"};
-  for (const CopiedTable& table : copied_tables) known.emplace(table.name);
-  for (const RecordTable& table : record_tables) known.emplace(table.name);
+  for (const MergedTable& table : merged_tables) known.emplace(table.name);
   SqlStatement names(connection,
                      "SELECT name FROM sqlite_schema WHERE type IN ('table', 'trigger')");
   while (names.next()) {
@@ -55,27 +54,14 @@ void refuse_broken_copy(const std::filesystem::path& copy, const std::filesystem
   SqlConnection nothing(":memory:", SqlConnection::Mode::create);
   SqlStatement(nothing, "ATTACH ? AS source").run(copy.string());
   refuse_broken_references(nothing, source);
-  const std::int64_t cells =
-      number(nothing,
-             "SELECT count(*) FROM source.cell_rows r CROSS JOIN source.cells x "
-             "ON x.cell_id BETWEEN r.first_cell AND r.first_cell + r.clocks - 1");
-  if (cells != number(nothing, "SELECT coalesce(sum(clocks), 0) FROM source.cell_rows"))
-    refuse_rows(source, "cell_rows");
+  refuse_missing_cells(nothing, source);
 }
 
 MergeCounts counts_of_copy(const SqlConnection& connection) {
   MergeCounts counts;
-  counts.new_runs = number(connection,
-                           "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM "
-                           "graph_settings)");
-  counts.new_units = number(connection, "SELECT count(*) FROM units");
-  counts.new_records = number(connection,
-                              "SELECT count(*) FROM graph_runs WHERE graph_run_id NOT IN "
-                              "(SELECT graph_run_id FROM graph_settings)");
-  for (const RecordTable& table : record_tables) {
-    if (table.parent.empty())
-      counts.new_records += number(connection, fmt::format("SELECT count(*) FROM {}", table.name));
-  }
+  counts.new_runs = number(connection, "SELECT count(*) FROM runs");
+  counts.new_plans = number(connection, "SELECT count(*) FROM plans");
+  counts.new_measurements = number(connection, "SELECT count(*) FROM measurements");
   return counts;
 }
 

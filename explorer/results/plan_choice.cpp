@@ -8,15 +8,16 @@
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
-#include "explorer/marks.hpp"
+#include "common/text.hpp"
 #include "explorer/results/first_row.hpp"
-#include "explorer/results/stored_answers.hpp"
+#include "models/gpu/spec.hpp"
 
 namespace rubato {
 
 namespace {
 
-constexpr std::array grains{"iteration", "gpu", "pass", "segment", "kernel", "launch"};
+constexpr std::array grains{"iteration", "gpu",        "stage",  "pass",
+                            "segment",   "microbatch", "kernel", "launch"};
 constexpr double in_percent = 100.0;
 
 std::size_t fineness(std::string_view granularity) {
@@ -39,23 +40,24 @@ bool is_of_goal(std::string_view stored, std::string_view asked) {
   return stored == fmt::format("least_{}", asked);
 }
 
-bool has_row(const ResultStore& store, const char* sql, std::int64_t id) {
-  return !store.query(sql, {id}).rows.empty();
+std::optional<StoredRun> run_where(const ResultStore& store, std::string_view sql,
+                                   std::initializer_list<SqlValue> values = {}) {
+  const QueryResult found =
+      store.query(fmt::format("SELECT run_id, kind FROM runs WHERE {}", sql), values);
+  if (found.rows.empty()) return std::nullopt;
+  return StoredRun{whole(found.rows[0][0]), text(found.rows[0][1])};
 }
 
 StoredRun newest_run(const ResultStore& store) {
-  const auto found = store.query(
-      "SELECT 0, run_id, created_utc FROM runs WHERE asked UNION ALL SELECT 1, graph_run_id, "
-      "created_utc FROM graph_runs WHERE asked ORDER BY 3 DESC, 2 DESC LIMIT 1");
-  if (found.rows.empty()) {
-    throw UsageError(
-        "the database has no runs but those of experiments",
-        {.in = {}, .hint = "store one with 'rubato explore ... --db FILE', or name one"});
-  }
-  return {whole(found.rows[0][0]) == 1, whole(found.rows[0][1])};
+  if (const auto run = run_where(store, "asked ORDER BY created_utc DESC, run_id DESC LIMIT 1"))
+    return *run;
+  throw UsageError("the database has no runs but those of experiments",
+                   {.in = {},
+                    .hint = "store one with 'rubato explore ... --db FILE', or name one by its "
+                            "number"});
 }
 
-std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run) {
+std::vector<PlanCandidate> candidates_of(const ResultStore& store, std::int64_t run_id) {
   std::vector<PlanCandidate> found;
   for (const auto& row :
        store
@@ -63,9 +65,9 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
                   "planned_time_s, planned_energy_j, time_change_pct, time_change_low_pct, "
                   "time_change_high_pct, energy_change_pct, energy_change_low_pct, "
                   "energy_change_high_pct, lower_bound_j, gap_pct / 100, clock_changes, in_time, "
-                  "comm_sms FROM v_plans WHERE kind = ? AND run_id = ? AND planned_time_s NOT NULL "
-                  "ORDER BY plan_id",
-                  {run.captured ? "capture" : "trace", run.id})
+                  "comm_sms FROM v_plans WHERE run_id = ? AND planned_time_s NOT NULL ORDER BY "
+                  "plan_id",
+                  {run_id})
            .rows) {
     PlanCandidate& one = found.emplace_back();
     one.id = whole(row[0]);
@@ -88,12 +90,11 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, StoredRun run
 
 // The answer among the plans that fit. Whoever names a granularity wants a plan of it, though
 // nothing is saved.
-PlanCandidate answer_among(const ResultStore& store, StoredRun run,
+PlanCandidate answer_among(const ResultStore& store, std::int64_t run_id,
                            const std::vector<PlanCandidate>& fit, bool default_stands) {
   std::vector<Contender> plans;
   std::vector<const PlanCandidate*> candidates;
-  const RunKind kind = run.captured ? RunKind::capture : RunKind::trace;
-  for (const auto& row : store.query(contenders_sql(kind), {run.id}).rows) {
+  for (const auto& row : store.query(contenders_sql, {run_id}).rows) {
     const auto one = std::ranges::find(fit, whole(row[0]), &PlanCandidate::id);
     if (one == fit.end()) continue;
     plans.push_back(stored_contender(row));
@@ -138,50 +139,59 @@ void PlanCandidate::require_in_time() const {
 
 StoredRun find_stored_run(const ResultStore& store, std::string_view name) {
   if (name == "latest") return newest_run(store);
-  std::string_view digits = name;
-  const bool run_only = digits.starts_with("run:"), captured_only = digits.starts_with("graph:");
-  if (run_only || captured_only) digits.remove_prefix(digits.find(':') + 1);
-  const std::optional<std::uint64_t> number = parse_count(digits);
-  if (!number || *number > std::uint64_t{1} << 62U) {
+  const std::optional<std::uint64_t> number = parse_count(name);
+  if (!number || *number > std::uint64_t{1} << 62U)
     throw UsageError(
-        fmt::format("the run is '{}'; expected 'latest', a number, run:N or graph:N", name));
-  }
+        fmt::format("the run is '{}'; expected 'latest' or a number", printable(name)));
   const auto id = static_cast<std::int64_t>(*number);
-  const bool run = !captured_only && has_row(store, "SELECT 1 FROM runs WHERE run_id = ?", id);
-  const bool captured =
-      !run_only && has_row(store, "SELECT 1 FROM graph_runs WHERE graph_run_id = ?", id);
-  if (run && captured) {
-    throw UsageError(fmt::format("{} is a run and a captured run", id),
-                     {.in = {}, .hint = fmt::format("say run:{0} or graph:{0}", id)});
-  }
-  if (!run && !captured) {
-    throw UsageError(fmt::format("there is no run '{}'", name),
-                     {.in = {}, .hint = "'latest' is the newest"});
-  }
-  return {captured, id};
+  if (const auto run = run_where(store, "run_id = ?", {id})) return *run;
+  const QueryResult newest = store.query("SELECT max(run_id) FROM runs");
+  throw UsageError(fmt::format("there is no run {}", id),
+                   {.in = {},
+                    .hint = std::holds_alternative<std::monostate>(newest.rows[0][0])
+                                ? "the database has no runs; 'rubato explore ... --db FILE' "
+                                  "stores one"
+                                : fmt::format("the newest is {}", whole(newest.rows[0][0]))});
 }
 
-double stored_host_power_w(const ResultStore& store, StoredRun run) {
-  const char* sql = run.captured
-                        ? "SELECT kind, reason FROM graph_run_marks WHERE graph_run_id = ?"
-                        : "SELECT m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) "
-                          "WHERE p.run_id = ? AND p.goal = 'default'";
-  double host_power_w = 0.0;
-  for (const auto& row : store.query(sql, {run.id}).rows)
-    host_power_w += host_power_w_of(text(row[0]), text(row[1]));
-  return host_power_w;
+double stored_host_power_w(const ResultStore& store, std::int64_t run_id) {
+  return real(
+      first_row(store.query("SELECT host_power_w FROM runs WHERE run_id = ?", {run_id}))[0]);
 }
 
-StoredBaseline stored_baseline(const ResultStore& store, StoredRun run) {
-  const char* sql = run.captured
-                        ? "SELECT default_s, default_j, gpus FROM graph_runs WHERE graph_run_id = ?"
-                        : "SELECT time_s, energy_j, 1 FROM plans WHERE run_id = ? AND goal = "
-                          "'default'";
-  const auto row = first_row(store.query(sql, {run.id}));
+std::optional<GpuSpec> stored_spec(const ResultStore& store, std::int64_t run_id) {
+  const QueryResult found = store.query(
+      "SELECT text, name FROM v_inputs WHERE run_id = ? AND kind = 'gpu_spec'", {run_id});
+  if (found.rows.empty()) return std::nullopt;
+  return parse_gpu_spec(text(found.rows[0][0]), text(found.rows[0][1]));
+}
+
+Contender stored_contender(const std::vector<SqlValue>& row) {
+  Contender one{.want = text(row[1]),
+                .slack_frac = real(row[9]),
+                .default_holds = whole(row[2]) != 0,
+                .holds = whole(row[3]) != 0,
+                .objective_frac = real(row[4]),
+                .verdict = {.applicable = whole(row[5]) != 0},
+                .fitted = whole(row[6]) != 0,
+                .clock_changes = whole(row[8]),
+                .clocks = whole(row[7]),
+                .granularity = text(row[10]),
+                .aggregation = text(row[11]),
+                .comm_sms = optional_real(row[12])};
+  one.odds_in_time = optional_real(row[13]);
+  one.odds_frac = real(row[14]);
+  return one;
+}
+
+StoredBaseline stored_baseline(const ResultStore& store, std::int64_t run_id) {
+  const auto row = first_row(store.query(
+      "SELECT default_time_s, default_energy_j, gpus, host_power_w FROM runs WHERE run_id = ?",
+      {run_id}));
   return {.time_s = real(row[0]),
           .energy_j = real(row[1]),
           .gpus = real(row[2]),
-          .host_power_w = stored_host_power_w(store, run)};
+          .host_power_w = real(row[3])};
 }
 
 StoredChange change_of_boards(const PlanCandidate& plan, const StoredBaseline& baseline) {
@@ -196,9 +206,9 @@ StoredChange change_of_boards(const PlanCandidate& plan, const StoredBaseline& b
   return change;
 }
 
-PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_view granularity,
+PlanChoice choose_plans(const ResultStore& store, std::int64_t run_id, std::string_view granularity,
                         std::string_view goal, std::optional<std::int64_t> plan_id) {
-  std::vector<PlanCandidate> all = candidates_of(store, run), fit = all;
+  std::vector<PlanCandidate> all = candidates_of(store, run_id), fit = all;
   std::erase_if(fit, [&](const PlanCandidate& one) {
     return (plan_id && one.id != *plan_id) ||
            (!granularity.empty() && one.granularity != granularity) || !is_of_goal(one.goal, goal);
@@ -208,7 +218,7 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
                      {.in = {}, .hint = "'rubato export plans' lists the plans of a run"});
   }
   const PlanCandidate best =
-      plan_id ? fit.front() : answer_among(store, run, fit, granularity.empty());
+      plan_id ? fit.front() : answer_among(store, run_id, fit, granularity.empty());
   // Strict and relaxed waste are one goal with other slacks.
   const auto family = [](const PlanCandidate& one) {
     return one.goal.ends_with("waste") ? std::string_view("waste") : std::string_view(one.goal);
@@ -230,6 +240,31 @@ PlanChoice choose_plans(const ResultStore& store, StoredRun run, std::string_vie
   }
   sort_by(choice.slower, &PlanCandidate::slack_frac);
   return choice;
+}
+
+std::optional<std::int64_t> best_unit(const ResultStore& store, const UnitOrder& order) {
+  const QueryResult found = store.query(
+      fmt::format("SELECT plan_id FROM v_plans WHERE energy_j IS NOT NULL AND in_time AND "
+                  "applicable AND {} ORDER BY is_answer DESC, {}, question_hash LIMIT 1",
+                  unit_condition, order.expression),
+      {order.experiment_id, order.most_time_pct ? SqlValue(*order.most_time_pct) : SqlValue()});
+  if (found.rows.empty()) return std::nullopt;
+  return whole(found.rows[0][0]);
+}
+
+std::vector<StoredSegment> stored_segments(const ResultStore& store, std::int64_t plan_id,
+                                           std::int64_t rank, std::int64_t device) {
+  std::vector<StoredSegment> found;
+  for (const auto& row :
+       store
+           .query("SELECT pass, clock, launches, time_s, energy_j, first_kernel, first_index FROM "
+                  "v_segments WHERE plan_id = ? AND rank = ? AND device = ? ORDER BY segment_id",
+                  {plan_id, rank, device})
+           .rows) {
+    found.push_back({text(row[0]), text(row[1]), whole(row[2]), real(row[3]), real(row[4]),
+                     text(row[5]), whole(row[6])});
+  }
+  return found;
 }
 
 }  // namespace rubato

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "common/error.hpp"
+#include "explorer/plan/answer.hpp"
 #include "explorer/results/store.hpp"
+#include "models/gpu/spec.hpp"
 
 namespace rubato {
 
@@ -20,19 +22,30 @@ class NoPlanError : public Error {
       : Error(ExitStatus::no_plan, what, std::move(detail)) {}
 };
 
-/// A run in a result database: of a trace (table runs) or captured (graph_runs).
+/// A run in a result database.
 struct StoredRun {
-  bool captured = false;
   std::int64_t id = 0;
+  std::string kind = "trace";  ///< or "capture", "pipeline"
+
+  [[nodiscard]] bool captured() const { return kind == "capture"; }
 };
 
-/// @param name  "latest" (that somebody asked for, not of an experiment), a number, or "run:N" and
-/// "graph:N" where both kinds have N
-/// @throws UsageError if there is no such run, or there are two
+/// @param name  "latest" (that somebody asked for, not of an experiment) or a number
+/// @throws UsageError if there is no such run
 [[nodiscard]] StoredRun find_stored_run(const ResultStore& store, std::string_view name);
 
 /// Power of the rest of the node that a run's energies include, W per GPU; 0: they are the GPUs'.
-[[nodiscard]] double stored_host_power_w(const ResultStore& store, StoredRun run);
+[[nodiscard]] double stored_host_power_w(const ResultStore& store, std::int64_t run_id);
+
+/// The GPU spec that a run was planned with; nothing: a pipeline's profile names none.
+[[nodiscard]] std::optional<GpuSpec> stored_spec(const ResultStore& store, std::int64_t run_id);
+
+/// SQL of the plans of a run (?) with what makes them contenders: rows for stored_contender().
+inline constexpr std::string_view contenders_sql =
+    "SELECT plan_id, want, default_in_time, in_time, objective_frac, applicable, fitted, clocks, "
+    "clock_changes, coalesce(slack_pct, 0.0) / 100, granularity, aggregation, comm_sms, "
+    "odds_in_time_pct / 100, odds_pct / 100 FROM plans WHERE run_id = ? ORDER BY plan_id";
+[[nodiscard]] Contender stored_contender(const std::vector<SqlValue>& row);
 
 /// A change against the default clocks as a fraction, with its interval where one was worked out.
 struct StoredChange {
@@ -72,11 +85,11 @@ struct PlanChoice {
 /// @return the chosen plan and those beside it
 /// @throws UsageError if no plan fits; NoPlanError if none that fits is in time and applicable, or
 ///         the default clocks are the answer, unless a plan is named by its id
-[[nodiscard]] PlanChoice choose_plans(const ResultStore& store, StoredRun run,
+[[nodiscard]] PlanChoice choose_plans(const ResultStore& store, std::int64_t run_id,
                                       std::string_view granularity, std::string_view goal,
                                       std::optional<std::int64_t> plan_id);
 
-/// A run at its default clocks, which changes are against; of a captured run all GPUs together.
+/// A run at its default clocks, which changes are against; all its GPUs together.
 struct StoredBaseline {
   double time_s = 0.0;
   double energy_j = 0.0;      ///< with the rest of the node, where that is counted
@@ -87,13 +100,45 @@ struct StoredBaseline {
   [[nodiscard]] double boards_j() const { return energy_j - gpus * host_power_w * time_s; }
 };
 
-/// @param run  one that there is
-[[nodiscard]] StoredBaseline stored_baseline(const ResultStore& store, StoredRun run);
+/// @param run_id  one that there is
+[[nodiscard]] StoredBaseline stored_baseline(const ResultStore& store, std::int64_t run_id);
 
 /// A plan's change of energy without the rest of the node, which is what energy counters of the
 /// boards will show. Both ends of its interval are taken at the plan's own time.
 [[nodiscard]] StoredChange change_of_boards(const PlanCandidate& plan,
                                             const StoredBaseline& baseline);
+
+/// Which units of experiments to choose from, and in which order.
+struct UnitOrder {
+  std::string experiment_id = {};                     ///< empty: all of the database
+  std::string_view expression = "energy_change_pct";  ///< SQL over v_plans, least first
+  std::optional<double> most_time_pct = {};           ///< units whose time changes by at most this
+};
+
+/// Condition on a row of v_plans: ?1 is UnitOrder::experiment_id, ?2 most_time_pct or NULL.
+inline constexpr std::string_view unit_condition =
+    "question_hash NOT NULL AND (?1 = '' OR plan_id IN (SELECT plan_id FROM experiment_plans WHERE "
+    "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2)";
+
+/// The plan_id of the first unit in that order that is the answer of its setting. Where none is, of
+/// those in time and applicable; nothing if there is none.
+[[nodiscard]] std::optional<std::int64_t> best_unit(const ResultStore& store,
+                                                    const UnitOrder& order);
+
+/// A stretch of a GPU with one clock, as a plan sets it (view v_segments).
+struct StoredSegment {
+  std::string pass, clock;  ///< clock by label
+  std::int64_t launches = 0;
+  double time_s = 0.0, energy_j = 0.0;
+  std::string first_kernel;
+  std::int64_t first_index = 0;
+};
+
+/// What a plan of a captured run asks of one GPU, in order: in every step the same.
+/// @return empty if the plan does not have the GPU
+[[nodiscard]] std::vector<StoredSegment> stored_segments(const ResultStore& store,
+                                                         std::int64_t plan_id, std::int64_t rank,
+                                                         std::int64_t device);
 
 /// Values of a query whose column is known to hold that type; real() also takes whole numbers.
 [[nodiscard]] std::int64_t whole(const SqlValue& value);

@@ -1,16 +1,17 @@
 #include "explorer/results/plan_file.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/plan/defaults.hpp"
 #include "explorer/results/first_row.hpp"
-#include "explorer/results/graph_store.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/provenance.hpp"
 #include "models/gpu/spec.hpp"
@@ -25,13 +26,7 @@ std::optional<double> number_or_none(const SqlValue& value) {
   return real(value);
 }
 
-std::optional<GpuSpec> shipped_spec(const std::string& name) {
-  const std::vector<std::string> known = shipped_gpu_specs();
-  if (std::ranges::find(known, name) == known.end()) return std::nullopt;
-  return load_gpu_spec(name);
-}
-
-/// A run whose plans are written, of either kind.
+/// A run whose plans are written.
 struct WrittenRun {
   StoredRun run;
   std::optional<GpuSpec> spec = {};
@@ -60,84 +55,93 @@ constexpr std::string_view switch_columns =
 PlanFile file_of_run(const ResultStore& store, WrittenRun& written,
                      const PlanFileRequest& request) {
   const std::int64_t id = written.run.id;
-  const auto row = first_row(
-      written.run.captured
-          ? store.query(fmt::format("SELECT command, captures, gpu, power_limit_w, {} FROM "
-                                    "graph_runs WHERE graph_run_id = ?",
-                                    switch_columns),
-                        {id})
-          : store.query(fmt::format("SELECT r.command, r.trace_name, r.gpu, r.power_limit_w, {}, "
-                                    "t.text, s.text FROM runs r "
-                                    "JOIN inputs t ON t.input_hash = r.trace_hash "
-                                    "JOIN inputs s ON s.input_hash = r.spec_hash WHERE run_id = ?",
-                                    switch_columns),
-                        {id}));
-  constexpr std::size_t switching = 4, texts = switching + 7;
-  const std::string gpu = text(row[2]);
-  if (written.run.captured) {
-    written.spec = request.spec ? request.spec : shipped_spec(gpu);
-  } else {
-    written.spec = parse_gpu_spec(text(row[texts + 1]), gpu);
-    written.trace = parse_trace_json(text(row[texts]), text(row[1]));
+  const auto row = first_row(store.query(
+      fmt::format("SELECT command, work, gpu, power_limit_w, schedule, stages, tensor_parallel, "
+                  "data_parallel, {} FROM v_runs WHERE run_id = ?",
+                  switch_columns),
+      {id}));
+  constexpr std::size_t switching = 8;
+  written.spec = request.spec ? request.spec : stored_spec(store, id);
+  if (written.run.kind == "trace") {
+    const auto trace = first_row(
+        store.query("SELECT text FROM v_inputs WHERE run_id = ? AND kind = 'trace'", {id}));
+    written.trace = parse_trace_json(text(trace[0]), text(row[1]));
   }
   const GpuSpec* spec = written.spec ? &*written.spec : nullptr;
-  const StoredBaseline baseline = stored_baseline(store, written.run);
+  const StoredBaseline baseline = stored_baseline(store, id);
   std::string work = text(row[1]);
   std::ranges::replace(work, '\n', ' ');
-  return {.created_utc = now_utc(),
-          .run = {.kind = written.run.captured ? "capture" : "trace",
-                  .run_id = id,
-                  .work = std::move(work),
-                  .command = text(row[0]),
-                  .gpus = static_cast<std::int64_t>(baseline.gpus),
-                  .default_time_s = baseline.time_s,
-                  .default_energy_j = baseline.boards_j(),
-                  .host_power_w = baseline.host_power_w},
-          .gpu = plan_file_spec(gpu, spec, real(row[3])),
-          .switching = plan_file_switching(
-              switching_in_earnest(switching_of(row, switching), spec ? *spec : GpuSpec{}), spec)};
+  PlanFile file{
+      .created_utc = now_utc(),
+      .run = {.kind = written.run.kind,
+              .run_id = id,
+              .work = std::move(work),
+              .command = text(row[0]),
+              .gpus = static_cast<std::int64_t>(baseline.gpus),
+              .default_time_s = baseline.time_s,
+              .default_energy_j = baseline.boards_j(),
+              .host_power_w = baseline.host_power_w},
+      .switching = plan_file_switching(
+          switching_in_earnest(switching_of(row, switching), spec ? *spec : GpuSpec{}), spec)};
+  if (!std::holds_alternative<std::monostate>(row[2]))
+    file.gpu = plan_file_spec(text(row[2]), spec, number_or_none(row[3]));
+  if (written.run.kind == "pipeline") {
+    file.run.schedule = text(row[4]);
+    file.run.stages = whole(row[5]);
+    file.run.tensor_parallel = whole(row[6]);
+    file.run.data_parallel = whole(row[7]);
+  }
+  return file;
 }
 
 // What applicable() said of a plan when it was made.
-PlanVerdict stored_verdict(const ResultStore& store, StoredRun run, std::int64_t plan_id) {
+PlanVerdict stored_verdict(const ResultStore& store, std::int64_t plan_id) {
   const std::string because = text(first_row(store.query(
-      run.captured
-          ? "SELECT ifnull(not_applicable_because, '') FROM graph_plans WHERE graph_plan_id = ?"
-          : "SELECT ifnull(not_applicable_because, '') FROM plans WHERE plan_id = ?",
-      {plan_id}))[0]);
+      "SELECT ifnull(not_applicable_because, '') FROM v_plans WHERE plan_id = ?", {plan_id}))[0]);
   return {because.empty(), because};
 }
 
-// Launch by launch as the step runs: repeated blocks are written out.
+// As the step runs: repeated blocks are written out.
 std::vector<PlanFileGpu> gpus_of_trace(const ResultStore& store, const WrittenRun& written,
                                        std::int64_t plan_id, PlanFile& file) {
   const auto rows = store
                         .query(
-                            "SELECT segment, repeat, pass, clock, time_s, energy_j, kernel FROM "
-                            "v_plan_clocks WHERE plan_id = ? ORDER BY site_id",
+                            "SELECT block, repeats, pass, clock, time_s, energy_j, launches FROM "
+                            "v_segments WHERE plan_id = ? ORDER BY segment_id",
                             {plan_id})
                         .rows;
   PlanFileGpu gpu{.label = "every GPU"};
   std::map<std::string, std::int64_t> seen;  // launches of a kernel in this pass
   std::string pass;
   for (std::size_t begin = 0; begin < rows.size();) {
+    // The stretches of a block have all its launches.
     const auto block =
         std::ranges::find(written.trace->segments, text(rows[begin][0]), &Segment::name);
-    const std::size_t length = block == written.trace->segments.end() ? 1 : block->launches.size();
-    const std::size_t end = std::min(begin + length, rows.size());
+    if (block == written.trace->segments.end()) {
+      throw DataError(fmt::format("the trace has no segment '{}'", text(rows[begin][0])),
+                      {.in = {}, .hint = "the database is damaged; restore a copy"});
+    }
+    std::size_t end = begin;
+    for (std::size_t launches = 0; end < rows.size() && launches < block->launches.size(); ++end)
+      launches += static_cast<std::size_t>(whole(rows[end][6]));
     for (std::int64_t repeat = 0; repeat < whole(rows[begin][1]); ++repeat) {
+      std::size_t launch = 0;
+      const auto kernel = [&] {
+        return written.trace->kernels[index(block->launches.at(launch))].name;
+      };
       for (std::size_t i = begin; i < end; ++i) {
         const bool begins = text(rows[i][2]) != pass;
         if (begins) seen.clear();
         pass = text(rows[i][2]);
-        const std::string& kernel = text(rows[i][6]);
         add_launches(gpu.segments, {.pass = pass,
                                     .begins_pass = begins,
                                     .clock = file.clock_id(plan_file_clock(
                                         text(rows[i][3]), written.spec ? &*written.spec : nullptr)),
+                                    .launches = whole(rows[i][6]),
                                     .time_s = real(rows[i][4]),
                                     .energy_j = real(rows[i][5]),
-                                    .first = PlanFileLaunch{kernel, seen[kernel]++}});
+                                    .first = PlanFileLaunch{kernel(), seen[kernel()]}});
+        for (std::int64_t n = 0; n < whole(rows[i][6]); ++n, ++launch) ++seen[kernel()];
       }
     }
     begin = end;
@@ -148,11 +152,12 @@ std::vector<PlanFileGpu> gpus_of_trace(const ResultStore& store, const WrittenRu
 std::vector<PlanFileGpu> gpus_of_capture(const ResultStore& store, const WrittenRun& written,
                                          std::int64_t plan_id, PlanFile& file) {
   std::vector<PlanFileGpu> gpus;
-  for (const auto& row : store
-                             .query("SELECT DISTINCT rank, device FROM graph_plan_clocks WHERE "
-                                    "graph_plan_id = ? ORDER BY rank, device",
-                                    {plan_id})
-                             .rows) {
+  for (const auto& row :
+       store
+           .query("SELECT DISTINCT rank, device FROM v_segments WHERE plan_id = ? "
+                  "ORDER BY gpu_id",
+                  {plan_id})
+           .rows) {
     PlanFileGpu& gpu = gpus.emplace_back();
     gpu.rank = whole(row[0]);
     gpu.device = whole(row[1]);
@@ -178,15 +183,65 @@ std::vector<PlanFileGpu> gpus_of_capture(const ResultStore& store, const Written
   return gpus;
 }
 
+// Stages: each pass is a segment, until the next one of the stage begins. In between it waits.
+std::vector<PlanFileGpu> gpus_of_stages(const ResultStore& store, std::int64_t plan_id,
+                                        PlanFile& file) {
+  const auto run = first_row(store.query(
+      "SELECT blocked_power_w, host_power_w, (SELECT planned_time_s FROM v_plans WHERE plan_id = "
+      "?2) FROM v_runs WHERE run_id = ?1",
+      {*file.run.run_id, plan_id}));
+  const double blocked_w = real(run[0]), host_w = real(run[1]), end_s = real(run[2]);
+  std::vector<PlanFileGpu> gpus;
+  for (const auto& row :
+       store
+           .query(
+               "SELECT stage, pass, microbatch, chunk, core_mhz, mem_mhz, power_limit_w, "
+               "time_s, energy_j, coalesce(lead(start_s) OVER of_stage, ?2 + first_value(start_s) "
+               "OVER of_stage) - start_s FROM v_segments WHERE plan_id = ?1 WINDOW of_stage AS "
+               "(PARTITION BY stage ORDER BY segment_id) ORDER BY segment_id",
+               {plan_id, end_s})
+           .rows) {
+    const std::int64_t stage = whole(row[0]);
+    if (gpus.empty() || gpus.back().stage != stage)
+      gpus.push_back({.label = fmt::format("stage {}", stage), .stage = stage});
+    const auto mhz = [](const SqlValue& value) {
+      constexpr double digits = 1e6;  // steps of a clock are not exact
+      const std::optional<double> stored = number_or_none(value);
+      return stored ? std::optional(std::round(digits * *stored) / digits) : std::nullopt;
+    };
+    PlanFileClock clock{.label = {},
+                        .core_mhz = mhz(row[4]),
+                        .mem_mhz = mhz(row[5]),
+                        .power_limit_w = number_or_none(row[6])};
+    const auto shown = [](const std::optional<double>& value) {
+      return value ? format_number(*value) : std::string("auto");
+    };
+    clock.label = fmt::format("{}/{}", shown(clock.mem_mhz), shown(clock.core_mhz));
+    if (clock.power_limit_w)
+      clock.label += fmt::format(", {} W", format_number(*clock.power_limit_w));
+    const double until_next_s = real(row[9]);
+    gpus.back().segments.push_back(
+        {.pass = text(row[1]),
+         .microbatch = whole(row[2]),
+         .chunk = whole(row[3]),
+         .clock = file.clock_id(clock),
+         .time_s = until_next_s,
+         .energy_j =
+             real(row[8]) + blocked_w * (until_next_s - real(row[7])) - host_w * until_next_s});
+  }
+  return gpus;
+}
+
 void add_kernels(const ResultStore& store, const WrittenRun& written, PlanFile& file) {
+  if (written.run.kind == "pipeline") return;  // passes are recognised as a whole
   const PlanFilePlan& answer = file.plans.front();
-  const char* sql =
-      written.run.captured
-          ? "SELECT rank, device, pass, kernel, clock, launches, time_s, kernel_key FROM "
-            "graph_plan_clocks WHERE graph_plan_id = ? ORDER BY row_id"
-          : "SELECT 0, 0, pass, kernel, clock, sum(repeat), sum(repeat * time_s), '' FROM "
-            "v_plan_clocks WHERE plan_id = ? GROUP BY pass, kernel, clock ORDER BY min(site_id)";
-  for (const auto& row : store.query(sql, {*answer.plan_id}).rows) {
+  for (const auto& row :
+       store
+           .query("SELECT ifnull(rank, 0), ifnull(device, 0), pass, name, clock, launches, time_s, "
+                  "ifnull(kernel_key, '') FROM v_kernel_clocks WHERE plan_id = ? ORDER BY unit_id, "
+                  "clock_id",
+                  {*answer.plan_id})
+           .rows) {
     const auto gpu = std::ranges::find_if(answer.gpus, [&](const PlanFileGpu& one) {
       return !one.rank || (*one.rank == whole(row[0]) && *one.device == whole(row[1]));
     });
@@ -199,6 +254,13 @@ void add_kernels(const ResultStore& store, const WrittenRun& written, PlanFile& 
                             .time_s = real(row[6]),
                             .launched_as = text(row[7])});
   }
+}
+
+std::vector<PlanFileGpu> gpus_of(const ResultStore& store, const WrittenRun& written,
+                                 std::int64_t plan_id, PlanFile& file) {
+  if (written.run.kind == "pipeline") return gpus_of_stages(store, plan_id, file);
+  return written.run.captured() ? gpus_of_capture(store, written, plan_id, file)
+                                : gpus_of_trace(store, written, plan_id, file);
 }
 
 PlanFileChange change_pct_of(const StoredChange& change) {
@@ -218,7 +280,7 @@ PlanFilePlan plan_of(const ResultStore& store, const WrittenRun& written,
       .plan_id = stored.id,
       .granularity = stored.granularity,
       .goal = plan_file_goal(stored.goal),
-      .verdict = stored_verdict(store, written.run, stored.id),
+      .verdict = stored_verdict(store, stored.id),
       .comm_sms = stored.comm_sms,
       .promise = {.time_s = baseline.time_s * (1.0 + stored.time_change.value),
                   .energy_j = baseline.boards_j() * (1.0 + boards.value),
@@ -228,8 +290,7 @@ PlanFilePlan plan_of(const ResultStore& store, const WrittenRun& written,
                   .gap_pct =
                       stored.gap_frac ? std::optional(percent * *stored.gap_frac) : std::nullopt,
                   .clock_changes = stored.clock_changes},
-      .gpus = written.run.captured ? gpus_of_capture(store, written, stored.id, file)
-                                   : gpus_of_trace(store, written, stored.id, file)};
+      .gpus = gpus_of(store, written, stored.id, file)};
   if (stored.goal.ends_with("waste")) plan.slack_pct = percent * stored.slack_frac;
   return plan;
 }
@@ -240,9 +301,13 @@ PlanFile plan_file(const ResultStore& store, const PlanFileRequest& request) {
   WrittenRun written{find_stored_run(store, request.run)};
   PlanFile file = file_of_run(store, written, request);
   const PlanChoice chosen =
-      choose_plans(store, written.run, request.granularity, request.goal, request.plan_id);
+      choose_plans(store, written.run.id, request.granularity, request.goal, request.plan_id);
   chosen.plans.front().require_in_time();
-  const StoredBaseline baseline = stored_baseline(store, written.run);
+  if (written.run.kind == "pipeline" && chosen.plans.front().granularity == "kernel") {
+    throw UsageError("clocks of the kernels in a pass are not in the database",
+                     {.in = {}, .hint = "'rubato pipeline plan --plan-file' writes them"});
+  }
+  const StoredBaseline baseline = stored_baseline(store, written.run.id);
   const auto add = [&](const PlanCandidate& stored, PlanRole role) {
     PlanFilePlan plan = plan_of(store, written, stored, baseline, role, file);
     if (role == PlanRole::answer || plan.verdict.applicable) file.plans.push_back(std::move(plan));

@@ -12,11 +12,11 @@ namespace rubato {
 
 /// Which stored plan goes into the file.
 struct PlanFileRequest {
-  std::string run;  ///< "latest", a number, or "run:N" and "graph:N" where both kinds have N
+  std::string run;                           ///< "latest" or a number
   std::string granularity = {};              ///< empty: any
   std::string goal = {};                     ///< empty: any, see choose_plans
-  std::optional<std::int64_t> plan_id = {};  ///< plan_id or graph_plan_id of that run
-  std::optional<GpuSpec> spec = {};  ///< of a captured run planned with a spec that is not shipped
+  std::optional<std::int64_t> plan_id = {};  ///< of that run
+  std::optional<GpuSpec> spec = {};          ///< instead of the one that the run was planned with
 };
 
 /// The plan that choose_plans() chooses, after it coarser ones of the same run and goal to fall

@@ -6,6 +6,8 @@
 #include <fmt/chrono.h>
 #include <unistd.h>
 
+#include "common/version.hpp"
+
 namespace rubato {
 
 std::string now_utc() {
@@ -21,6 +23,10 @@ std::string host_name() {
   if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
   name.resize(name.find('\0'));
   return name;
+}
+
+std::string program_with_revision() {
+  return fmt::format("{} {}", program_version(), source_revision());
 }
 
 }  // namespace rubato

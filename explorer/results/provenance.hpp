@@ -12,4 +12,7 @@ namespace rubato {
 /// "unknown" if the system does not say.
 [[nodiscard]] std::string host_name();
 
+/// This program as the database has it: "0.1.0 1a2b3c4d".
+[[nodiscard]] std::string program_with_revision();
+
 }  // namespace rubato

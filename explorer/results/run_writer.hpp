@@ -1,67 +1,58 @@
 #pragma once
-// Writes the rows of one run; whoever calls it owns the transaction.
+// Writes runs and plans of every kind. Whoever calls it owns the transaction, but for store_run().
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/sqlite.hpp"
-#include "explorer/exploration.hpp"
-#include "explorer/results/store.hpp"
+#include "explorer/results/stored_rows.hpp"
 
 namespace rubato {
 
-/// Keeps an input file, whole, once. @return its hash
-std::string store_input(const SqlConnection& connection, std::string_view kind,
-                        const std::string& name, const std::string& text);
-
-/// The bits of the cells' numbers, least significant byte first. This is what is hashed: equal
-/// hashes mean cells that are equal to the last bit.
-[[nodiscard]] std::string bits_of(std::span<const OperatingPoint> cells);
-
-/// References must outlive the writer.
-class RunWriter {
- public:
-  RunWriter(SqlConnection& connection, const ExplorationInput& input, const Exploration& found)
-      : connection_(connection), input_(input), found_(found) {}
-
-  /// Continues the run of an earlier writer for the same setting.
-  void continue_run(std::int64_t run_id) noexcept { run_id_ = run_id; }
-
-  /// Writes a run that somebody asked for: the setting, all plans with their answers, all fronts.
-  /// @return run_id
-  std::int64_t write(const RunRecord& record);
-
-  /// Writes run, clocks, kernels, cells and baseline, no plans or fronts.
-  /// @param asked  by somebody, not by an experiment
-  /// @return run_id
-  std::int64_t write_setting(const RunRecord& record, bool asked = false);
-
-  /// @return plan_id
-  std::int64_t write_plan(const PlanResult& result);
-
-  /// Writes the fronts that the run does not have yet.
-  void write_fronts();
-
- private:
-  void write_run(const RunRecord& record, bool asked);
-  void write_clocks();
-  void write_kernels();
-  std::vector<std::int64_t> write_cells();
-  std::int64_t row_of(std::span<const OperatingPoint> cells);
-  void write_baseline();
-  void write_front(const Front& front);
-  void write_totals(std::int64_t plan_id, const SimResult& sim, const Plan& plan);
-  void write_interval(std::int64_t plan_id, const SavingInterval& interval);
-  void write_marks(std::int64_t plan_id, const std::vector<Mark>& marks);
-  void write_entries(std::int64_t plan_id, const Plan& plan);
-
-  SqlConnection& connection_;
-  const ExplorationInput& input_;
-  const Exploration& found_;
-  std::int64_t run_id_ = 0;
+/// What an experiment knows of a run.
+struct OfExperiment {
+  std::string run_hash;  ///< of inputs, options and program
 };
+
+/// How a run came about.
+struct RunRecord {
+  std::string command;                           ///< the command line
+  std::optional<std::string> options_json = {};  ///< every option, defaults included
+  std::optional<OfExperiment> experiment = {};   ///< nothing: somebody asked for it
+};
+
+/// What an experiment knows of a plan.
+struct PlanRecord {
+  std::string question_hash;  ///< of inputs, options and question, without the program
+  double wall_time_s = 0.0, estimated_s = 0.0;
+};
+
+/// Writes one row; columns that are not named are NULL. @return its row number
+std::int64_t insert_row(const SqlConnection& connection, std::string_view table,
+                        const Columns& columns);
+
+/// Writes a run without its plans. @return run_id
+std::int64_t write_run(const SqlConnection& connection, const RunRows& run,
+                       const RunRecord& record);
+
+/// Writes points of fronts of those granularities that the run does not have yet.
+void write_fronts(const SqlConnection& connection, std::int64_t run_id,
+                  std::span<const StoredFrontPoint> fronts);
+
+/// Writes a plan. Once all are written, choose_stored_answers() must follow. @return plan_id
+std::int64_t write_plan(const SqlConnection& connection, std::int64_t run_id, const PlanRows& plan,
+                        const std::optional<PlanRecord>& record = {});
+
+/// Chooses the answers among all plans of a run, and its headline if somebody asked for it.
+void choose_stored_answers(const SqlConnection& connection, std::int64_t run_id);
+
+/// Stores a run with its plans in one transaction; makes the database if there is none.
+/// @return run_id
+/// @throws IoError; nothing is stored then
+std::int64_t store_run(const std::filesystem::path& database, const RunRows& run,
+                       std::span<const PlanRows> plans, const RunRecord& record);
 
 }  // namespace rubato

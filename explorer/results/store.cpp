@@ -11,7 +11,6 @@
 
 #include "common/embedded.hpp"
 #include "common/error.hpp"
-#include "explorer/results/run_writer.hpp"
 
 namespace rubato {
 
@@ -112,14 +111,6 @@ ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
   check_schema(connection, path);
   connection.forbid_writes();
   return ResultStore(std::move(connection));
-}
-
-std::int64_t ResultStore::add(const ExplorationInput& input, const Exploration& found,
-                              const RunRecord& record) {
-  SqlTransaction transaction(connection_, References::known_to_hold);
-  const std::int64_t run_id = RunWriter(connection_, input, found).write(record);
-  transaction.commit();
-  return run_id;
 }
 
 QueryResult ResultStore::query(std::string_view sql, std::initializer_list<SqlValue> values) const {

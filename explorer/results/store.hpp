@@ -1,7 +1,6 @@
 #pragma once
-// Results in SQLite: written in one transaction per exploration, read by SQL.
-// Tables: schema.sql, graph.sql, pipeline.sql, replay.sql, validation.sql, verification.sql; views:
-// views.sql. docs/schema.md.
+// Results in SQLite: written in one transaction per exploration (run_writer.hpp), read by SQL.
+// Tables: schema.sql; views: views.sql. docs/schema.md.
 
 #include <cstdint>
 #include <filesystem>
@@ -11,15 +10,8 @@
 #include <vector>
 
 #include "common/sqlite.hpp"
-#include "explorer/exploration.hpp"
 
 namespace rubato {
-
-/// What the caller knows of a run beyond the exploration itself.
-struct RunRecord {
-  std::string command;       ///< the command line
-  std::string options_json;  ///< every option, defaults included
-};
 
 /// Rows of a query, with the names of the columns.
 struct QueryResult {
@@ -45,11 +37,6 @@ class ResultStore {
 
   /// Opens an existing database for queries that can neither write, attach nor load extensions.
   [[nodiscard]] static ResultStore open_read_only(const std::filesystem::path& path);
-
-  /// Stores one exploration in one transaction. @return its run_id
-  /// @throws IoError; nothing is stored then
-  std::int64_t add(const ExplorationInput& input, const Exploration& found,
-                   const RunRecord& record);
 
   /// Runs one SQL statement that reads, with `values` for its ? in order.
   /// @throws DataError if a column of a table holds another type than it is declared to; UsageError

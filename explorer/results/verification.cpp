@@ -13,9 +13,6 @@
 #include "common/file.hpp"
 #include "common/json.hpp"
 #include "common/numbers.hpp"
-#include "common/version.hpp"
-#include "explorer/results/provenance.hpp"
-#include "explorer/results/store.hpp"
 #include "traces/plausible.hpp"
 
 namespace rubato {
@@ -199,25 +196,6 @@ Verification verify(const std::filesystem::path& plan, const std::filesystem::pa
   found.energy = saving_verdict(found.promised_energy, found.measured_energy);
   found.time = verdict_of(found.promised_time, found.measured_time);
   return found;
-}
-
-std::int64_t store_verification(const std::filesystem::path& path, const Verification& found,
-                                const std::string& command) {
-  SqlConnection connection = open_result_database(path);
-  SqlTransaction transaction(connection);
-  SqlStatement(connection,
-               "INSERT INTO verifications VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-               "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-      .run(now_utc(), command, program_version(), found.plan_path, found.measured_path, found.gpu,
-           found.source, found.granularity, found.plan_time_s, found.plan_energy_j, found.pairs,
-           found.promised_energy.value, found.promised_energy.low, found.promised_energy.high,
-           found.measured_energy.value, found.measured_energy.low, found.measured_energy.high,
-           found.promised_time.value, found.promised_time.low, found.promised_time.high,
-           found.measured_time.value, found.measured_time.low, found.measured_time.high,
-           name_of(found.energy), name_of(found.time));
-  const std::int64_t id = connection.last_insert_id();
-  transaction.commit();
-  return id;
 }
 
 }  // namespace rubato

@@ -56,10 +56,4 @@ struct Verification {
 [[nodiscard]] Verification verify(const std::filesystem::path& plan,
                                   const std::filesystem::path& measured);
 
-/// Stores it in the table verifications; the view v_verifications finds the plan again.
-/// @return its verification_id
-/// @throws IoError; nothing is stored then
-std::int64_t store_verification(const std::filesystem::path& path, const Verification& found,
-                                const std::string& command);
-
 }  // namespace rubato

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/made_exploration.hpp"
 #include "tests/temporary_folder.hpp"
@@ -75,7 +75,7 @@ TEST_F(CapturedTransfers, ElsewhereNoPlanOfItsGranularityDoesBetterInTime) {
 
 TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
   const GraphExploration found = stored({{GraphGrain::iteration, 0.02}});
-  open_result_database(db()).execute("UPDATE graph_segments SET pass = 'other'");
+  open_result_database(db()).execute("UPDATE plan_segments SET pass = 'other'");
   const Transfer lost = played(1);
   EXPECT_EQ(lost.known_frac, 0.0);
   EXPECT_EQ(lost.clock_changes, 0U);
@@ -84,9 +84,9 @@ TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
 
 TEST_F(CapturedTransfers, SaysWhichPlanIsMissing) {
   stored({{GraphGrain::iteration, 0.02}});
-  expect_error<UsageError>([&] { (void)played(7); }, "there is no plan graph:7");
-  open_result_database(db()).execute("DELETE FROM graph_segments");
-  expect_error<UsageError>([&] { (void)played(1); }, "no order of clocks is stored");
+  expect_error<UsageError>([&] { (void)played(7); }, "there is no plan 7 of a captured run");
+  open_result_database(db()).execute("UPDATE plans SET time_s = NULL");
+  expect_error<UsageError>([&] { (void)played(1); }, "has no clocks");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/plan_file.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/made_exploration.hpp"
 #include "tests/temporary_folder.hpp"
@@ -114,16 +115,16 @@ TEST(HostPower, AutomaticPlansCountIt) {
 // A counter on the board sees none of it: plan files promise the board's change.
 TEST(HostPower, PlanFilesPromiseWhatTheBoardTakes) {
   const TemporaryFolder folder;
-  ResultStore store = ResultStore::open(folder / "r.db");
   const std::vector<Question> questions{ask(Granularity::iteration, LeastWaste{.slack_frac = 0.5})};
   for (const double power_w : {0.0, host_w}) {
     ExplorationInput input = input_of(power_w, questions);
     input.grid =
         "mem=5001 core=1470";  // beside the default clocks: the same choice with and without
-    store.add(input, explore(input), {"explore", "{}"});
+    store_trace(folder / "r.db", input, explore(input), {"explore", "{}"});
   }
-  EXPECT_EQ(stored_host_power_w(store, {false, 1}), 0.0);
-  EXPECT_EQ(stored_host_power_w(store, {false, 2}), host_w);
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
+  EXPECT_EQ(stored_host_power_w(store, 1), 0.0);
+  EXPECT_EQ(stored_host_power_w(store, 2), host_w);
   const auto file_of = [&](const std::string& run) {
     PlanFileRequest request;
     request.run = run;

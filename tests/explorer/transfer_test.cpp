@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
@@ -17,10 +18,10 @@ class TransferTest : public testing::Test {
  protected:
   TransferTest() {
     found_ = explore(input_);
-    ResultStore::open(folder_ / "r.db").add(input_, *found_, {"rubato explore", "{}"});
+    store_trace(folder_ / "r.db", input_, *found_, {"rubato explore", "{}"});
   }
 
-  // Plan 1 is the baseline, 2.. are the questions of small_input.
+  // Plans are the questions of small_input.
   [[nodiscard]] StoredPlan plan(std::int64_t id) const {
     return load_plan(ResultStore::open_read_only(folder_ / "r.db"), id);
   }
@@ -32,7 +33,7 @@ class TransferTest : public testing::Test {
 
 TEST_F(TransferTest, ToItsOwnTraceChangesNothing) {
   for (std::size_t i = 0; i < 4; ++i) {
-    const Transfer same = transfer(plan(static_cast<std::int64_t>(i) + 2), input_.trace);
+    const Transfer same = transfer(plan(static_cast<std::int64_t>(i) + 1), input_.trace);
     EXPECT_EQ(same.transferred.energy_j, found_->plans[i].sim.total.energy_j);
     EXPECT_EQ(same.own->energy_j, found_->plans[i].sim.total.energy_j);
     EXPECT_EQ(same.regret_points(), 0.0);
@@ -42,12 +43,12 @@ TEST_F(TransferTest, ToItsOwnTraceChangesNothing) {
 
 // On its own trace the interval is the plan's; at another batch less is known of every kernel.
 TEST_F(TransferTest, TheIntervalIsThePlansAndWiderElsewhere) {
-  const Interval own = transfer(plan(4), input_.trace).interval->energy;
+  const Interval own = transfer(plan(3), input_.trace).interval->energy;
   EXPECT_EQ(own.low_pct, found_->plans[2].interval->energy.low_pct);
   EXPECT_EQ(own.high_pct, found_->plans[2].interval->energy.high_pct);
   TrainingStep shape = gpt_preset("gpt3-xl");
   shape.batch = 8;
-  const Transfer other = transfer(plan(4), generate_training_step(shape).trace);
+  const Transfer other = transfer(plan(3), generate_training_step(shape).trace);
   const Interval elsewhere = other.interval->energy;
   EXPECT_GT(elsewhere.high_pct - elsewhere.low_pct, own.high_pct - own.low_pct);
   const double change = change_pct(other.transferred.energy_j, other.baseline.energy_j);
@@ -61,7 +62,7 @@ TEST_F(TransferTest, IntervalsReachOverWhatTilesMayDo) {
   TrainingStep shape = gpt_preset("gpt3-xl");
   const auto below = [&](std::uint64_t batch) {
     shape.batch = batch;
-    const Transfer other = transfer(plan(4), generate_training_step(shape).trace);
+    const Transfer other = transfer(plan(3), generate_training_step(shape).trace);
     return change_pct(other.transferred.time_s, other.baseline.time_s) -
            other.interval->time.low_pct;
   };
@@ -71,7 +72,7 @@ TEST_F(TransferTest, IntervalsReachOverWhatTilesMayDo) {
 TEST_F(TransferTest, KeepsUnknownKernelsAtDefaultClocks) {
   TrainingStep shape = gpt_preset("gpt3-xl");
   shape.tensor_parallel = 4;
-  const Transfer other = transfer(plan(4), generate_training_step(shape).trace);
+  const Transfer other = transfer(plan(3), generate_training_step(shape).trace);
   EXPECT_GT(other.known_frac, 0.3);
   EXPECT_LT(other.known_frac, 1.0);  // collectives are new
   EXPECT_LT(other.transferred.energy_j, other.baseline.energy_j);
@@ -82,7 +83,7 @@ TEST_F(TransferTest, RegretAtEqualTimeIsAgainstAPlanThatIsNoSlower) {
   TrainingStep shape = gpt_preset("gpt3-xl");
   for (const std::uint64_t batch : {1U, 40U}) {
     shape.batch = batch;
-    const Transfer other = transfer(plan(4), generate_training_step(shape).trace);
+    const Transfer other = transfer(plan(3), generate_training_step(shape).trace);
     ASSERT_TRUE(other.own_in_time);
     EXPECT_LE(other.own_in_time->time_s, other.transferred.time_s * (1.0 + 1e-8));
     EXPECT_LE(other.own_in_time->energy_j, other.transferred.energy_j * (1.0 + 1e-12));
@@ -92,13 +93,13 @@ TEST_F(TransferTest, RegretAtEqualTimeIsAgainstAPlanThatIsNoSlower) {
   }
   // Tensor parallelism brings collectives, which are far below the limit.
   shape.tensor_parallel = 8;
-  EXPECT_LT(transfer(plan(4), generate_training_step(shape).trace).limited_frac, 0.5);
+  EXPECT_LT(transfer(plan(3), generate_training_step(shape).trace).limited_frac, 0.5);
 }
 
 TEST_F(TransferTest, RefusesPlansWithoutClocks) {
   expect_error<UsageError>([&] { (void)plan(99); }, "there is no plan 99",
                            "v_plans lists the plans");
-  expect_error<UsageError>([&] { (void)plan(6); }, "plan 6 is infeasible");
+  expect_error<UsageError>([&] { (void)plan(5); }, "plan 5 is infeasible");
 }
 
 }  // namespace

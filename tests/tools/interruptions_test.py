@@ -116,10 +116,7 @@ def wrong_stores(db):
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
         # Sweeps store what they finished: their units. A run may have been over just before Ctrl-C: then no plan is missing.
         whole = {
-            "runs": "NOT interrupted AND run_id NOT IN (SELECT run_id FROM units WHERE run_id IS NOT NULL) "
-            f"AND (SELECT count(*) FROM plans p WHERE p.run_id = runs.run_id AND goal <> 'default') < {ASKED_PLANS}",
-            "graph_runs": "graph_run_id NOT IN (SELECT graph_run_id FROM graph_run_marks WHERE kind = 'search ended early') "
-            f"AND (SELECT count(*) FROM graph_plans p WHERE p.graph_run_id = graph_runs.graph_run_id) < {ASKED_PLANS}",
+            "runs": f"NOT interrupted AND asked AND kind <> 'pipeline' AND (SELECT count(*) FROM plans p WHERE p.run_id = runs.run_id) < {ASKED_PLANS}",
         }
         counts = {name: connection.execute(f"SELECT count(*) FROM {name} WHERE {where}").fetchone()[0] for name, where in whole.items() if name in tables}
         return [f"has a part in {name} as if it were whole" for name, count in counts.items() if count]

@@ -115,12 +115,11 @@ class Run:
         rubato("explore", *explore, "--slack", ",".join(map(str, SLACKS)), "--db", self.db)
         self.rows = sqlite3.connect(self.db)
         self.rows.row_factory = sqlite3.Row
-        self.captured = self.rows.execute("SELECT count(*) FROM graph_runs").fetchone()[0] > 0
+        self.captured = self.rows.execute("SELECT count(*) FROM v_runs WHERE kind = 'capture'").fetchone()[0] > 0
 
     def plans(self):
-        view, key = ("v_graph_plans", "graph_plan_id") if self.captured else ("v_plans", "plan_id")
-        return [(row[key], row["granularity"], row["slack_pct"], row["notes"] or "") for row in self.rows.execute(
-            f"SELECT * FROM {view} WHERE goal <> 'default' AND time_s IS NOT NULL ORDER BY 1")]
+        return [(row["plan_id"], row["granularity"], row["slack_pct"], row["caveats"] or "") for row in self.rows.execute(
+            "SELECT * FROM v_plans WHERE time_s IS NOT NULL ORDER BY plan_id")]
 
     def export(self, plan_id):
         rubato("export", "--plan", "latest", "--plan-id", plan_id, "--db", self.db, "-o", self.file)
@@ -129,31 +128,24 @@ class Run:
     def cells(self):
         """Time and energy by kernel and by (core, memory) as they are set; in MHz, None for the driver's choice."""
         found = {}
-        for row in self.rows.execute("SELECT k.name, c.core_mhz, c.mem_state, c.mem_mhz, c.is_default, x.time_s, x.energy_j FROM profile_cells x "
-                                     "JOIN kernels k USING (run_id, kernel_id) JOIN clocks c USING (run_id, clock_id)"):
+        for row in self.rows.execute("SELECT name, clock, x.core_mhz, x.mem_mhz, is_default, x.time_s, x.energy_j FROM v_cells x "
+                                     "JOIN v_clocks USING (run_id, clock, clock_id)"):
             core = None if row["core_mhz"] is None else round(row["core_mhz"])
-            mem = None if row["mem_state"] == "auto" else round(row["mem_mhz"])
+            mem = None if row["clock"].startswith("auto/") else round(row["mem_mhz"])
             found[row["name"], core, mem] = (row["time_s"], row["energy_j"])
             if row["is_default"]:
                 default_mem = mem
         return {**found, **{(name, core, None): cost for (name, core, mem), cost in found.items() if mem == default_mem}}
 
-    def launches(self, plan_id):
+    def launches(self):
         """Names of kernels by pass, in the order of the step."""
-        rows = self.rows.execute("SELECT segment, repeat, pass, kernel FROM v_plan_clocks WHERE plan_id = ? ORDER BY site_id", (plan_id,)).fetchall()
-        blocks = []  # a block's launches follow each other, and repeat as a whole
-        trace = json.loads(self.rows.execute("SELECT text FROM inputs WHERE kind = 'trace'").fetchone()[0])
-        lengths = {segment["name"]: len(segment["launches"]) for segment in trace["segments"]}
-        begin = 0
-        while begin < len(rows):
-            end = begin + lengths.get(rows[begin]["segment"], 1)
-            blocks += [rows[begin:end]] * rows[begin]["repeat"]
-            begin = end
+        trace = json.loads(self.rows.execute("SELECT text FROM v_inputs WHERE kind = 'trace'").fetchone()[0])
+        passes = {kernel["name"]: kernel["pass"] for kernel in trace["kernels"]}
         step = []
-        for row in (row for block in blocks for row in block):
-            if not step or step[-1][0] != row["pass"]:
-                step.append((row["pass"], []))
-            step[-1][1].append(row["kernel"])
+        for name in (name for segment in trace["segments"] for _ in range(segment["repeat"]) for name in segment["launches"]):
+            if not step or step[-1][0] != passes[name]:
+                step.append((passes[name], []))
+            step[-1][1].append(name)
         return step
 
     def check(self):
@@ -191,7 +183,7 @@ class Run:
 
     def check_trace(self, what, file, cells):
         step = [(name, [(lambda core, mem, kernel=kernel: cells[kernel, core, mem], None) for kernel in kernels])
-                for name, kernels in self.launches(file.chosen.plan_id)]
+                for name, kernels in self.launches()]
         time_s, energy_j, _ = play(file, file.chosen, step)
         promise = file.chosen.promise
         for quantity, found, promised in (("time", time_s, promise.time_s), ("energy", energy_j, promise.energy_j)):

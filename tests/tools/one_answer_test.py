@@ -76,8 +76,7 @@ def one_run(folder, db, kind, words, targets):
               row["is_headline"] == same["is_headline"] and close(row["energy_change_pct"], same["energy_change_pct"]) and
               close(row["time_change_pct"], same["time_change_pct"]), (row, same))
     answer = next(row for row in stored if row["is_headline"])
-    plan, run = answer["plan_id"], f"{'graph' if captured else 'run'}:{run_id}"
-    plan_word = f"graph:{plan}" if captured else str(plan)
+    plan, run = answer["plan_id"], str(run_id)
 
     page = next(row for row in page_answers(db, run, folder) if row["is_headline"])
     check(f"{what}: the page", page["plan_id"] == plan and page["set_to"] == answer["set_to"], (page, answer))
@@ -96,27 +95,26 @@ def one_run(folder, db, kind, words, targets):
     names = {file["clocks"][segment["clock"]]["label"] for gpu in first["gpus"] for segment in gpu["segments"]}
     if answer["clocks"] == 1:
         check(f"{what}: the exported clock", names == {answer["set_to"]}, (names, answer["set_to"]))
-    compared = json.loads(finished(RUBATO, "compare", run, run, "--db", db, "--json").stdout if captured else
-                          finished(RUBATO, "compare", str(run_id), str(run_id), "--db", db, "--json").stdout)
+    compared = json.loads(finished(RUBATO, "compare", run, run, "--db", db, "--json").stdout)
     compared = [row for row in compared if row["answer_of"] == "A B"]
     check(f"{what}: compare", len(compared) == sum(row["plan_id"] is not None for row in stored) and
           any(row["granularity"] == answer["granularity"] and close(row["energy_a_j"], answer["energy_j"]) for row in compared), compared)
     moved = finished(RUBATO, "transfer", "--db", db, *targets).stderr
-    check(f"{what}: transfer", f"plan {plan_word} " in moved or f"plan {plan_word}," in moved, moved)
+    check(f"{what}: transfer", f"plan {plan} " in moved or f"plan {plan}," in moved, moved)
     tokens = folder / "run.toml"
     text = (EXAMPLES / "training-run.toml").read_text()
     if captured:
         text = 'tokens_per_iteration = {value = 1024, source = "test"}\ngpus_per_replica = {value = 1, source = "test"}\n' + text
     tokens.write_text(text)
     impact = finished(RUBATO, "impact", tokens, "--db", db).stdout
-    check(f"{what}: impact", f"plan {plan_word} per {answer['granularity']}" in " ".join(impact.split()), impact[:400])
+    check(f"{what}: impact", f"plan {plan} per {answer['granularity']}" in " ".join(impact.split()), impact[:400])
     windows = folder / "ab.csv"
     windows.write_text("pair,arm,steps,time_s,energy_j,plan_id\n" + "".join(
         f"{pair},{arm},10,{1 + 0.001 * pair},{(100 if arm == 'default' else 90) + pair},{plan if arm == 'plan' else ''}\n"
         for pair in range(4) for arm in ("default", "plan")))
     finished_any(RUBATO, "verify", "--plan", folder / "plan.json", "--measured", windows, "--db", db)
-    verified = rows(db, f"SELECT * FROM v_verifications ORDER BY verification_id DESC LIMIT 1")[0]
-    check(f"{what}: verify", verified["graph_plan_id" if captured else "plan_id"] == plan, verified)
+    verified = rows(db, f"SELECT * FROM v_verified ORDER BY measurement_id DESC LIMIT 1")[0]
+    check(f"{what}: verify", verified["plan_id"] == plan, verified)
 
 
 def finished_any(*command):
@@ -125,7 +123,7 @@ def finished_any(*command):
     return done
 
 
-def pipeline(db):
+def pipeline(db, folder):
     words = ["pipeline", "plan", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches", "4", "--slack", "0,5,10"]
     said = json.loads(finished(RUBATO, *words, "--db", db, "--json").stdout)
     said = said["plans"] if isinstance(said, dict) else said
@@ -136,6 +134,22 @@ def pipeline(db):
     first = next(row for row in stored if row["is_headline"])
     shown = finished(RUBATO, *words).stdout
     check("pipeline: what is said first", f"energy {first['energy_change_pct']:+.2f} %" in shown, (shown[:400], first))
+    # Whoever asks about the newest run, which this is, is told of it as of any other.
+    run = str(first["run_id"])
+    page = next(row for row in page_answers(db, run, folder) if row["is_headline"])
+    check("pipeline: the page", page["plan_id"] == first["plan_id"] and page["set_to"] == first["set_to"], (page, first))
+    shown = json.loads(finished(RUBATO, "show", "--db", db, "--json").stdout)
+    check("pipeline: show", shown["answer"][0]["plan_id"] == first["plan_id"] and len(shown["plans"]) == 3, shown["answer"])
+    compared = json.loads(finished(RUBATO, "compare", run, run, "--db", db, "--json").stdout)
+    check("pipeline: compare", any(row["answer_of"] == "A B" and close(row["energy_a_j"], first["energy_j"]) for row in compared), compared)
+    (folder / "run.toml").write_text('tokens_per_iteration = {value = 1024, source = "test"}\ngpus_per_replica = {value = 4, source = "test"}\n' +
+                                     (EXAMPLES / "training-run.toml").read_text())
+    impact = json.loads(finished(RUBATO, "impact", folder / "run.toml", "--db", db, "--json").stdout)["impact"]
+    boards = next(row for row in impact if row["quantity"] == "energy of the boards")
+    check("pipeline: impact", close(boards["change_pct"], first["energy_change_pct"]), (boards, first))
+    for part in ("plans", "clocks", "kernels", "cells", "passes", "front", "runs", "classes"):
+        lines = finished(RUBATO, "export", part, "--db", db, "--csv").stdout.splitlines()
+        check(f"pipeline: export {part}", len(lines) > 1, lines)
     check("pipeline: each stage is named", all(f"stage {stage}" in first["set_to"] for stage in range(4)), first["set_to"])
 
 
@@ -155,19 +169,19 @@ def main():
         one_run(folder, db, "capture", [run, *CAPTURE, "--slack", "1,5"], [run, "--captured-clock", "1593/1410"])
         one_run(folder, db, "capture", ["--ranks", *ranks, "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--granularity", "iteration,gpu,pass", "--slack", "5"],
                 ["--ranks", *ranks])
-        pipeline(db)
+        pipeline(db, folder)
         # The best unit of an experiment is an answer of its settings; a run of it is no 'latest'.
         top = json.loads(finished(RUBATO, "top", "--db", db, "--experiment", "latest", "--json").stdout)
         check("top lists units", len(top) > 0)
-        best = rows(db, "SELECT * FROM v_best_unit ORDER BY energy_change_pct LIMIT 1")[0]
+        best = rows(db, "SELECT * FROM v_experiment_plans WHERE is_answer ORDER BY energy_change_pct LIMIT 1")[0]
         said = finished(RUBATO, "top", "--db", db, "--experiment", "latest").stdout
         check("top names an answer", f"run {best['run_id']}, per {best['granularity']}: energy {best['energy_change_pct']:+.2f} %" in said, (said[:300], best))
         answered = rows(db, "SELECT * FROM v_answer WHERE kind = 'trace' AND run_id = ?", best["run_id"])
         check("the unit is the run's answer", any(row["plan_id"] == best["plan_id"] for row in answered), (best, answered))
         least = min(answered, key=lambda row: row["slack_pct"])
-        page = page_answers(db, f"run:{best['run_id']}", folder)
+        page = page_answers(db, str(best["run_id"]), folder)
         check("the page of an experiment's run begins with the least slack", page[0]["want"] == least["want"] and page[0]["plan_id"] == least["plan_id"], page)
-        status, file = exported(db, f"run:{best['run_id']}", folder)
+        status, file = exported(db, str(best["run_id"]), folder)
         check("and so does export", (status == 0 and file["plans"][0]["plan_id"] == least["plan_id"]) if least["plan_id"] else status == 1, (status, least))
         check("no headline of an experiment", all(not row["asked"] and not row["is_headline"] for row in answered))
         newest = rows(db, "SELECT max(run_id) AS run_id FROM runs WHERE asked")[0]["run_id"]

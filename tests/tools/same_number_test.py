@@ -45,7 +45,7 @@ def experiment(folder, work, options):
     (folder / "e.toml").write_text('schema = 1\nname = "one"\n[axes]\n' + "\n".join(lines) + "\n")
     finished(RUBATO, "sweep", "run", folder / "e.toml", "--db", folder / "e.db")
     with sqlite3.connect(folder / "e.db") as connection:
-        unit = connection.execute("SELECT energy_change_pct, time_change_pct FROM v_units").fetchall()
+        unit = connection.execute("SELECT energy_change_pct, time_change_pct FROM v_plans").fetchall()
     return unit
 
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "explorer/results/replay_store.hpp"
+#include "explorer/results/measurements.hpp"
 #include "tools/drawing/answer.hpp"
 
 namespace rubato {

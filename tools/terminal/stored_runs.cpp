@@ -29,17 +29,11 @@ ResultStore read_results(const std::string& path) {
   return store;
 }
 
-PlanName plan_named(const std::string& word) {
-  constexpr std::string_view prefix = "graph:";
-  const bool captured = word.starts_with(prefix);
-  const auto number = parse_count(std::string_view(word).substr(captured ? prefix.size() : 0));
-  if (!number || *number == 0 || *number > std::uint64_t{1} << 62U) {
-    throw UsageError(
-        fmt::format("--plan is '{}'; expected a plan_id, or graph:N for the "
-                    "graph_plan_id of a captured run",
-                    printable(word)));
-  }
-  return {captured, static_cast<std::int64_t>(*number)};
+std::int64_t plan_named(const std::string& word) {
+  const auto number = parse_count(word);
+  if (!number || *number == 0 || *number > std::uint64_t{1} << 62U)
+    throw UsageError(fmt::format("--plan is '{}'; expected a plan_id", printable(word)));
+  return static_cast<std::int64_t>(*number);
 }
 
 std::string files_text(std::string_view lines) {
@@ -47,21 +41,6 @@ std::string files_text(std::string_view lines) {
   std::string text(files.front());
   if (files.size() > 1) text += fmt::format(" and {} more", files.size() - 1);
   return text;
-}
-
-std::int64_t latest_run(const ResultStore& store) {
-  const SqlValue latest =
-      store.query("SELECT max(run_id) FROM runs WHERE asked").rows.front().front();
-  if (const auto* run = std::get_if<std::int64_t>(&latest)) return *run;
-  throw UsageError(
-      "the database has no runs but those of experiments",
-      {.in = {},
-       .hint = "store one with 'rubato explore --db' or 'rubato reproduce spaan2026 --db'"});
-}
-
-void require_run(const ResultStore& store, std::int64_t run) {
-  if (!store.query(fmt::format("SELECT 1 FROM runs WHERE run_id = {}", run)).rows.empty()) return;
-  throw UsageError(fmt::format("there is no run {}; the latest is {}", run, latest_run(store)));
 }
 
 std::string experiment_id(const ResultStore& store, const std::string& name) {

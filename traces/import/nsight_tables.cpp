@@ -60,7 +60,7 @@ class TableReader {
   void expect_kernels() const {
     const bool has_strings = export_.has_table("StringIds");
     if (has_strings && export_.has_table("CUPTI_ACTIVITY_KIND_KERNEL")) return;
-    if (export_.has_table("runs") && export_.has_table("graph_runs")) {
+    if (export_.has_table("runs") && export_.has_table("plan_segments")) {
       throw DataError(fmt::format("{}: a result database of Rubato's, not a capture",
                                   printable(path_.string())),
                       {.in = {}, .hint = "'rubato show --db FILE' says what is in it"});

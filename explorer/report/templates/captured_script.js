@@ -1,34 +1,32 @@
 const run = data.run;
-const grains = ["iteration", "gpu", "pass", "kernel", "segment", "launch"];
-const passes = ["forward", "backward", "optimizer", "unknown"];
+const grains = ["iteration", "gpu", "pass", "kernel", "segment", "launch", "microbatch"];
+const passes = [...new Set(["forward", "backward", "optimizer", "unknown", ...data.kernels.rows.map((row) => row[1])])];
 const grainColor = (name) => color(grains.indexOf(name));
 const change = (value, base) => 100 * (value / base - 1);
 const ms = (s) => fixed(1e3 * s, 3);
 const kernels = data.kernels.rows.map((row) => Object.fromEntries(row.map((v, i) => [data.kernels.columns[i], v])));
 const found = data.plans.filter((p) => p.energy_j !== null);
 const whole = {iteration: "one clock for the whole run", gpu: "one clock per GPU", pass: "one clock per pass", kernel: "one clock per kernel",
-  launch: "one clock per launch", segment: "one clock per segment"};
+  launch: "one clock per launch", segment: "one clock per segment",
+  microbatch: "a clock for each pass"};
 const planName = (p) => `${whole[p.granularity] || p.granularity}, ${p.goal === "least_cost" ? "least cost" : `slack ${fixed(p.slack_pct, 1)} %`}`;
-const clocksOf = (p) => [...new Set(kernels.filter((k) => k.graph_plan_id === p.graph_plan_id).map((k) => k.clock))];
+const clocksOf = (p) => [...new Set(kernels.filter((k) => k.plan_id === p.plan_id).map((k) => k.clock))];
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };
 
 const isForTime = (p) => p.goal !== "least_cost";
-// As it is played, where it is known what changes of clock take.
-const playedTime = (p) => p.counted_time_change_pct ?? p.time_change_pct;
-const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
-// The interval is that of the plan as it was made, moved by what playing it changes.
-function saves(p) {
-  const dearer = playedEnergy(p) - p.energy_change_pct, later = playedTime(p) - p.time_change_pct;
-  return `energy ${percent(playedEnergy(p))} (90 %: ${range(p.energy_change_low_pct + dearer, p.energy_change_high_pct + dearer)}), ` +
-    `time ${percent(playedTime(p))} (${range(p.time_change_low_pct + later, p.time_change_high_pct + later)})`;
-}
+// As it is applied.
+const playedTime = (p) => p.time_change_pct, playedEnergy = (p) => p.energy_change_pct;
+const saves = (p) => `energy ${percent(p.energy_change_pct)}${p.energy_change_low_pct === null ? "" : ` (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)})`}, ` +
+  `time ${percent(p.time_change_pct)}${p.time_change_low_pct === null ? "" : ` (${range(p.time_change_low_pct, p.time_change_high_pct)})`}`;
+const coreOf = (clock) => Number(clock.split("/").pop().split(" ")[0]);
 
 function answer() {
-  const files = run.captures.split("\n");
+  const files = run.work.split("\n");
   element("subtitle").textContent = `${files[0].split("/").pop()}${files.length > 1 ? ` and ${files.length - 1} more ranks` : ""}: ` +
-    `${run.gpus} GPU${run.gpus > 1 ? "s" : ""}, ${run.gpu}, power limit ${run.power_limit_w} W`;
+    (run.kind === "pipeline" ? `${run.schedule}, ${run.stages} stages, ${run.microbatches} microbatches` : `${run.gpus} GPU${run.gpus > 1 ? "s" : ""}`) +
+    `${run.gpu === null ? "" : `, ${run.gpu}, power limit ${run.power_limit_w} W`}`;
   const energy = playedEnergy;
-  const planOf = (a) => a && found.find((p) => p.graph_plan_id === a.plan_id);
+  const planOf = (a) => a && found.find((p) => p.plan_id === a.plan_id);
   const named = data.answers[0], best = planOf(named);
   const later = data.answers.filter((a) => a !== named && a.slack_pct !== null).sort((a, b) => a.slack_pct - b.slack_pct).map(planOf).filter((p) => p).map((p) =>
     `${withinText(p.slack_pct).trim()}, ${clocksText(p).includes("/") ? clockWords(clocksText(p)) : clocksText(p)}: energy ${percent(energy(p))}, time ${percent(playedTime(p))}`);
@@ -42,49 +40,48 @@ function answer() {
     warnings();
     return;
   }
-  const anySingle = d3.least(found.filter((p) => p.granularity === "iteration" && p.goal === best.goal && p.slack_pct === best.slack_pct && p.counted_in_time !== 0), energy);
+  const anySingle = d3.least(found.filter((p) => p.granularity === "iteration" && p.goal === best.goal && p.slack_pct === best.slack_pct && p.in_time !== 0), energy);
   const single = anySingle && energy(anySingle) <= -least_shown_pct ? anySingle : null, shown = single || best;
-  const finer = best === shown ? "" : `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second` +
-      (best.counted_in_time === null ? `: ${saves(best)}` : `, counted: energy ${percent(energy(best))}, time ${percent(best.counted_time_change_pct)}`) +
+  const finer = best === shown ? "" : `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second: ${saves(best)}` +
       (best.bound_change_pct === null ? `. Gap ${fixed(best.gap_pct, 2)} % of its cost.` : `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`);
   const noSingle = anySingle && !single && isForTime(shown) ? "No single clock saves energy in that time." : "";
-  headline(single ? clockWords(clocksText(single)) : `${whole[best.granularity]}, ${clocksText(best)}`, `${isForTime(shown) ? withinText(shown.slack_pct) : ", of least cost"}: ${saves(shown)}.`, single && data.lines[clocksText(single)], `${noSingle} ${finer} ${laterText}`.trim(), best !== single ? data.play[best.graph_plan_id] : null);
+  headline(single ? clockWords(clocksText(single)) : `${whole[best.granularity]}, ${clocksText(best)}`, `${isForTime(shown) ? withinText(shown.slack_pct) : ", of least cost"}: ${saves(shown)}.`, single && data.lines[clocksText(single)], `${noSingle} ${finer} ${laterText}`.trim(), best !== single ? data.play[best.plan_id] : null);
   warnings();
 }
 
 function warnings() {
   const notes = [];
   if (run.captured_clock_source === "default") notes.push("The clocks of the capture are assumed, not known: give --captured-clock or --power.");
-  const off = change(run.reproduced_s, run.captured_s);
+  const off = run.captured_s === null ? 0 : change(run.reproduced_s, run.captured_s);
   if (Math.abs(off) > 0.1) notes.push(`The simulator gives the captured run back ${percent(off, 2)} off.`);
-  const guessed = 100 * run.source_guessed_split_s / total();
-  if (guessed > 20) notes.push(`The split between core and memory is guessed for ${fixed(guessed, 0)} % of the GPU time.`);
+  if (run.guessed_split_pct > 20) notes.push(`The split between core and memory is guessed for ${fixed(run.guessed_split_pct, 0)} % of the GPU time.`);
+  if (run.gpu_calibrated === 0) notes.push(`${run.gpu} is not calibrated: these numbers are rough.`);
   const warning = element("warning");
   warning.hidden = notes.length === 0;
   warning.textContent = notes.join(" ");
 }
 
-const total = () => Math.max(run.source_measured_s + run.source_anchored_s + run.source_fixed_s, 1e-12);
-
 function trust() {
-  const arcs = run.arcs_read + run.arcs_inferred;
-  facts("#trust", [
+  const arcs = run.arcs_read + run.arcs_inferred, worst = worstError(Object.entries(data.errors));
+  const captured = run.captured_s === null ? [] : [
     ["Captured", `${timeText(run.captured_s)} at ${run.captured_clock} (${run.captured_clock_source === "default" ? "the GPU's default, assumed" : run.captured_clock_source})`],
-    ["Reproduced", `${timeText(run.reproduced_s)}, ${percent(change(run.reproduced_s, run.captured_s), 3)}: simulated at the captured clocks`],
-    ["Default clocks", `${timeText(run.default_s)}, ${fixed(run.default_j, 2)} J, simulated: what changes are against`],
-    ["Waits", `${arcs.toLocaleString("en")} between ${run.activities.toLocaleString("en")} activities: ${run.arcs_read.toLocaleString("en")} read from the files, ${run.arcs_inferred.toLocaleString("en")} inferred`],
-    ["Model error", worstError(Object.entries(data.errors)) ? `${errorText(worstError(Object.entries(data.errors)))} at most in fit and cross-validation (${errorName(worstError(Object.entries(data.errors))[0])}), within the intervals` : "not known for this spec"]]);
-  shareBar("#coverage", "#coverage-key", [["measured: fitted to the kernel at several clocks", run.source_measured_s], ["anchored: captured time, split from work or counters", run.source_anchored_s - run.source_guessed_split_s],
-    ["anchored: captured time, split guessed", run.source_guessed_split_s], ["no clock changes it", run.source_fixed_s]].filter((part) => part[1] > 0), "GPU time by what is known of the kernels");
+    ["Reproduced", `${timeText(run.reproduced_s)}, ${percent(change(run.reproduced_s, run.captured_s), 3)}: simulated at the captured clocks`]];
+  facts("#trust", [...captured,
+    ["Default clocks", `${timeText(run.default_time_s)}, ${fixed(run.default_energy_j, 2)} J, simulated: what changes are against`],
+    ...(run.captured_s === null ? [] : [["Waits", `${arcs.toLocaleString("en")}: ${run.arcs_read.toLocaleString("en")} read from the files, ${run.arcs_inferred.toLocaleString("en")} inferred`]]),
+    ...(run.gpu === null ? [] : [["Model error", worst ? `${errorText(worst)} at most in fit and cross-validation (${errorName(worst[0])}), within the intervals` : "not known for this spec"]])]);
+  if (run.measured_pct === null) return;
+  shareBar("#coverage", "#coverage-key", [["measured: fitted to the kernel at several clocks", run.measured_pct], ["anchored: captured time, split from work or counters", run.anchored_pct - run.guessed_split_pct],
+    ["anchored: captured time, split guessed", run.guessed_split_pct], ["no clock changes it", run.fixed_pct]].filter((part) => part[1] > 0), "GPU time by what is known of the kernels");
 }
 
 function front() {
   const width = drawWidth("#front"), height = width < narrow ? 340 : 460, margin = {top: 20, right: 22, bottom: 44, left: 58};
-  const point = (p) => ({...p, x: change(p.time_s, run.default_s), y: change(p.energy_j ?? p.bound_j, run.default_j)});
+  const point = (p) => ({...p, x: change(p.time_s, run.default_time_s), y: change(p.energy_j ?? p.bound_j, run.default_energy_j)});
   const plans = found.map(point);
   const last = Math.max(12, 1.3 * (d3.max(plans, (p) => p.x) ?? 0));
   const singles = data.singles.map(point).filter((p) => p.x <= last), bound = data.front.map(point).filter((p) => p.x <= last);
-  const ys = [...singles.map((p) => p.y), ...bound.map((p) => p.y), ...plans.flatMap((p) => [p.energy_change_low_pct, p.energy_change_high_pct, p.y])];
+  const ys = [...singles.map((p) => p.y), ...bound.map((p) => p.y), ...plans.flatMap((p) => [p.energy_change_low_pct ?? p.y, p.energy_change_high_pct ?? p.y, p.y])];
   const x = d3.scaleLinear(d3.extent([0, ...singles.map((p) => p.x), ...plans.map((p) => p.x)]), [margin.left, width - margin.right]).nice();
   const y = d3.scaleLinear([Math.min(0, d3.min(ys) ?? -1), Math.min(Math.max(0, d3.max(ys) ?? 0), 60)], [height - margin.bottom, margin.top]).nice();
   const svg = chart("#front", width, height, "Energy change over time change of single clocks, plans and bound. The numbers of the plans are in the table below.");
@@ -97,8 +94,8 @@ function front() {
     .attr("cx", (p) => x(p.x)).attr("cy", (p) => y(p.y)).attr("fill", "var(--soft)")
     .append("title").text((p) => `${p.clock}: time ${percent(p.x, 2)}, energy ${percent(p.y, 2)}`);
   const marks = svg.append("g").selectAll("g").data(plans).join("g").attr("class", "plan");
-  marks.append("line").attr("x1", (p) => x(p.x)).attr("x2", (p) => x(p.x)).attr("y1", (p) => y(p.energy_change_low_pct))
-    .attr("y2", (p) => y(p.energy_change_high_pct)).attr("stroke", (p) => grainColor(p.granularity)).attr("stroke-width", 1.6);
+  marks.append("line").attr("x1", (p) => x(p.x)).attr("x2", (p) => x(p.x)).attr("y1", (p) => y(p.energy_change_low_pct ?? p.y))
+    .attr("y2", (p) => y(p.energy_change_high_pct ?? p.y)).attr("stroke", (p) => grainColor(p.granularity)).attr("stroke-width", 1.6);
   marks.append("rect").attr("class", "mark").attr("x", (p) => x(p.x) - 4).attr("y", (p) => y(p.y) - 4).attr("width", 8).attr("height", 8)
     .attr("fill", (p) => grainColor(p.granularity)).attr("stroke", "var(--paper)").append("title").text((p) => `${planName(p)}: ${saves(p)}`);
   const there = grains.filter((name) => found.some((p) => p.granularity === name));
@@ -116,7 +113,7 @@ function front() {
   svg.on("click", function () { element("slack").value = x.invert(d3.mouse(this)[0]); slide(); showWithin(); });
   markChosen();
   const cell = (f) => (p) => p.energy_j === null ? "-" : f(p);
-  const measured = (p) => { const v = data.verifications.filter((one) => one.graph_plan_id === p.graph_plan_id).at(-1);
+  const measured = (p) => { const v = data.verifications.filter((one) => one.plan_id === p.plan_id).at(-1);
     return v ? `${percent(v.measured_energy_change_pct, 2)} (${range(v.measured_energy_change_low_pct, v.measured_energy_change_high_pct, 2)}), ${v.energy_verdict}` : "-"; };
   table("#plans", [["Granularity", (p) => p.granularity], ["Slack", (p) => `${fixed(p.slack_pct, 1)} %`, true],
     ["Time", cell((p) => percent(p.time_change_pct, 2)), true], ["at most", cell((p) => percent(p.time_change_high_pct, 2)), true],
@@ -139,38 +136,38 @@ function boundNote() {
 // One clock for the whole run within a slack, simulated, and the stored plan that saves most in it: nothing is modelled again here.
 let opened = null;  // how the slider stood when the page was opened: there the headline is of the stored plans
 let chosen = null, within = null, markChosen = () => {};
-const isWithin = (p) => within !== null && p.graph_plan_id === within.graph_plan_id;
+const isWithin = (p) => within !== null && p.plan_id === within.plan_id;
 function slide() {
   const slack = Number(element("slack").value);
   element("slack-shown").textContent = percent(slack);
-  const fits = data.singles.filter((s) => s.time_s <= run.default_s * (1 + slack / 100) * (1 + 1e-9));
+  const fits = data.singles.filter((s) => s.time_s <= run.default_time_s * (1 + slack / 100) * (1 + 1e-9));
   const least = d3.least(fits, (s) => s.energy_j);
-  chosen = least && {x: change(least.time_s, run.default_s), y: change(least.energy_j, run.default_j)};
+  chosen = least && {x: change(least.time_s, run.default_time_s), y: change(least.energy_j, run.default_energy_j)};
   // A bound at some time holds for every plan that is at least as fast: the first one at or beyond the limit.
-  const bound = least && d3.least(data.front.filter((p) => p.time_s >= run.default_s * (1 + slack / 100) * (1 - 1e-9)), (p) => p.time_s);
+  const bound = least && d3.least(data.front.filter((p) => p.time_s >= run.default_time_s * (1 + slack / 100) * (1 - 1e-9)), (p) => p.time_s);
   element("slider-answer").textContent = !least ? "No single clock is that fast." : `One clock for the whole run, ${clockWords(least.clock)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}.` +
-    (bound ? ` No plan of any kind saves more than ${fixed(-change(bound.bound_j, run.default_j), 1)} % in that time${sameSms}.` : "");
+    (bound ? ` No plan of any kind saves more than ${fixed(-change(bound.bound_j, run.default_energy_j), 1)} % in that time${sameSms}.` : "");
   if (opened === element("slack").value) answer();
   else if (opened !== null) headline(least ? clockWords(least.clock) : "No single clock is that fast.", least ? `${withinText(slack)}, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "", least && data.lines[least.clock]);
   const [set, back] = (least && data.lines[least.clock]) || [];
   commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
   within = d3.least(found.filter((p) => playedTime(p) <= slack + 1e-7), playedEnergy) ?? null;
   element("slider-plan").textContent = found.length === 0 ? "" : !within ? "No stored plan is that fast." :
-    `Of the stored plans: ${planName(within)}, ${clocksText(within)}: energy ${percent(playedEnergy(within), 2)}, time ${percent(playedTime(within), 2)}${within.counted_time_change_pct === null ? "" : ", as played"}.`;
-  commandLine("slider-play", "To play it:", within && within.granularity !== "iteration" && data.play[within.graph_plan_id]);
+    `Of the stored plans: ${planName(within)}, ${clocksText(within)}: energy ${percent(playedEnergy(within), 2)}, time ${percent(playedTime(within), 2)}.`;
+  commandLine("slider-play", "To play it:", within && within.granularity !== "iteration" && data.play[within.plan_id]);
   markChosen();
 }
 
 // The clocks of the kernels follow the slider.
 function showWithin() {
   if (!within) return;
-  element("plan").value = within.graph_plan_id;
-  drawKernels(within.graph_plan_id);
+  element("plan").value = within.plan_id;
+  drawKernels(within.plan_id);
 }
 
 const most = 40;
 function drawKernels(planId) {
-  const rows = kernels.filter((k) => k.graph_plan_id === planId);
+  const rows = kernels.filter((k) => k.plan_id === planId);
   const groups = d3.groups(rows, (k) => `${k.pass}\n${k.kernel}`).map(([, list]) => ({pass: list[0].pass, kernel: list[0].kernel, list,
     energy_j: d3.sum(list, (k) => k.energy_j), time_s: d3.sum(list, (k) => k.time_s), launches: d3.sum(list, (k) => k.launches)}));
   groups.sort((a, b) => b.energy_j - a.energy_j);
@@ -179,7 +176,7 @@ function drawKernels(planId) {
     (groups.length > most ? `The ${most} kernels that take most energy (${fixed(100 * d3.sum(shown, (g) => g.energy_j) / all_j, 0)} %) of ${groups.length}.` : `Most energy first.`);
   const width = drawWidth("#kernels"), slim = width < narrow, line = slim ? 34 : 20, margin = {top: 40, right: slim ? 20 : 90, bottom: 8, left: slim ? 20 : 330}, height = margin.top + margin.bottom + line * shown.length;
   // What is left to the driver stands beyond the clocks that are set.
-  const set = (k) => Number(k.clock.split("/")[1]), most_mhz = d3.max(kernels, (k) => set(k) || null) ?? 1000, left = 1.1 * most_mhz, core = (k) => set(k) || left;
+  const set = (k) => coreOf(k.clock), most_mhz = d3.max(kernels, (k) => set(k) || null) ?? 1000, left = 1.1 * most_mhz, core = (k) => set(k) || left;
   const x = d3.scaleLinear(d3.extent(kernels, core), [margin.left + 12, width - margin.right - 12]).nice();
   const ticks = [...x.ticks(slim ? 4 : 8).filter((v) => v <= most_mhz), ...(kernels.some((k) => !set(k)) ? [left] : [])];
   const middle = slim ? 24 : line / 2;
@@ -201,8 +198,8 @@ function drawKernels(planId) {
 function planChoice() {
   const finest = found.find((p) => p.granularity === "kernel") || found[found.length - 1];
   if (!finest) { element("h-kernels").parentNode.hidden = true; return; }
-  const select = fill("plan", found.map((p) => [p.graph_plan_id, `${planName(p)}: ${percent(p.energy_change_pct)} energy`]), finest.graph_plan_id, () => drawKernels(Number(select.value)));
-  drawKernels(finest.graph_plan_id);
+  const select = fill("plan", found.map((p) => [p.plan_id, `${planName(p)}: ${percent(p.energy_change_pct)} energy`]), finest.plan_id, () => drawKernels(Number(select.value)));
+  drawKernels(finest.plan_id);
 }
 
 function collectives() {
@@ -210,7 +207,7 @@ function collectives() {
   element("ranks").hidden = false;
   const late = d3.rollups(data.collectives, (list) => [list.length, d3.sum(list, (c) => c.start_skew_s)], (c) => c.last_rank).sort((a, b) => b[1][1] - a[1][1]);
   // Of one capture the GPUs take part, like ranks.
-  const [many, count_of, one] = run.ranks > 1 ? ["ranks", run.ranks, "Rank"] : ["GPUs", run.gpus, "GPU"];
+  const [many, count_of, one] = run.work.includes("\n") ? ["ranks", run.work.split("\n").length, "Rank"] : ["GPUs", run.gpus, "GPU"];
   element("late").textContent = `${data.collectives.length} collectives join ${count_of} ${many}. ` +
     late.slice(0, 4).map(([rank, [count, s]]) => `${one} ${rank} came last ${count} times, ${timeText(s)} after the first`).join("; ") + ".";
   const us = (s) => fixed(1e6 * s, 0);
@@ -230,6 +227,6 @@ boundNote();
 planChoice();
 whenResized(() => { front(); if (found.length > 0) drawKernels(Number(element("plan").value)); });
 collectives();
-facts("#run", [["Captures", run.captures.split("\n").join(", ")], ["GPU", run.gpu], ["Power limit", `${run.power_limit_w} W`], ["Command", run.command],
-  ["Made", run.created_utc], ["Program", run.program_version], ["Planning took", timeText(run.wall_time_s)]]);
+facts("#run", [[run.kind === "pipeline" ? "Profile" : "Captures", run.work.split("\n").join(", ")], ["GPU", run.gpu], ["Power limit", run.power_limit_w && `${run.power_limit_w} W`], ["Command", run.command],
+  ["Made", run.created_utc], ["Program", run.program_version], ["Planning took", run.wall_time_s && timeText(run.wall_time_s)]].filter(([, value]) => value !== null));
 })();

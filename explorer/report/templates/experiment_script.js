@@ -8,7 +8,7 @@ const solved = units.filter((u) => u.energy_j !== null);
 // The answers of their settings come first.
 const bestOf = (rows) => d3.least(rows.filter((u) => u.is_answer), (u) => u.energy_change_pct) ||
   d3.least(rows.filter((u) => u.energy_j !== null && u.in_time !== 0), (u) => u.energy_change_pct);
-const axes = ["gpu", "trace_name", "captured_clock", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "pipeline_parallel", "microbatches", "schedule", "power_limit_w", "host_power_w", "clock_grid",
+const axes = ["gpu", "trace_name", "captured_clock", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "stages", "microbatches", "schedule", "power_limit_w", "host_power_w", "clock_grid",
   "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "program_version"];
 const byValue = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 const valuesOf = (axis, rows = units) => [...new Set(rows.map((u) => u[axis]))].sort(byValue);
@@ -125,7 +125,7 @@ const settings = [...d3.group(units, (u) => u.run_id)].map(([run, list]) => ({ru
 const fronts = d3.group(data.fronts.map(([run, granularity, flat]) => ({run, granularity, points: d3.range(flat.length / 2).map((i) => [flat[2 * i], flat[2 * i + 1]])})), (f) => f.run);
 
 // Captured runs have names, others numbers.
-const runOf = (id) => { const run = element(id).value; return run.startsWith("graph:") ? run : Number(run); };
+const runOf = (id) => Number(element(id).value);
 
 function drawFronts() {
   const chosen = [[runOf("front-a"), null], [runOf("front-b"), "5 4"]];
@@ -196,7 +196,7 @@ function drawKernels() {
   const cells = objects(data.kernels);
   if (cells.length === 0) {
     element("kernels-note").textContent = units.every((u) => u.captured_clock !== null)
-      ? "Captured runs only: rubato report --run graph:N draws the clock of every kernel of one." : "No plan of a trace was found.";
+      ? "Captured runs only: rubato report --run N draws the clock of every kernel of one." : "No plan of a trace was found.";
     element("kernels-details").hidden = true;
     return;
   }
@@ -239,7 +239,7 @@ const unit_axes = axes.filter((axis) => !told(axis) && varied.includes(axis) && 
 // The answer first; what is the same in all units is below, in how this was made.
 const unitColumns = [["Energy", "energy_change_pct", true], ["Time", "time_change_pct", true], ["90 % interval", "energy_change_low_pct", true], ["One clock by", "granularity", false], ["Slack, %", "slack_pct", true],
   ...unit_axes.map((axis) => [words(axis), axis, typeof units[0][axis] === "number"]),
-  ["Measured", "measured_pct", true], ["Model error", "gpu_error", false], ["Changes", "clock_switches", true], ["Proven gap", "gap_pct", true], ["Notes", "notes", false]]
+  ["Measured", "measured_pct", true], ["Model error", "gpu_error", false], ["Changes", "clock_changes", true], ["Proven gap", "gap_pct", true], ["Notes", "notes", false]]
   .filter(([, field], i) => i < 2 || new Set(units.map((u) => textOf(u, field))).size > 1);
 let order = {field: "energy_change_pct", down: false}, everything = false;
 

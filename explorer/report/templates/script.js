@@ -3,8 +3,9 @@ const granularities = ["iteration", "pass", "kernel"];
 const passes = ["embedding", "forward", "loss", "backward", "embedding_backward", "optimizer", "unknown"];
 const passColor = (pass) => color(Math.max(passes.indexOf(pass), 0));
 const grainColor = (name) => color(name === "segment" ? granularities.length : Math.max(granularities.indexOf(name), 0));
-const plans = data.plans.filter((p) => p.energy_j !== null && p.goal !== "default");
-const baseline = data.plans.find((p) => p.goal === "default");
+const plans = data.plans.filter((p) => p.energy_j !== null);
+const baseline = {goal: "default", time_s: run.default_time_s, energy_j: run.default_energy_j, time_change_pct: 0, energy_change_pct: 0, energy_change_low_pct: null,
+  planned_time_change_pct: 0, planned_energy_change_pct: 0, power_w: run.default_power_w, gap_pct: null, clock_changes: null};
 const whole = {iteration: "one clock for everything", pass: "one clock per pass", kernel: "one clock per kernel", segment: "one clock per segment"};
 const planName = (p) => p.goal === "default" ? "default clocks"
   : `${p.granularity}, ${p.aggregation}, ${words(p.goal)}` + (p.slack_pct > 0 ? ` +${fixed(p.slack_pct, 1)} %` : "");
@@ -13,17 +14,15 @@ const saves = (p) => `energy ${percent(p.energy_change_pct)}${intervalText(p)}, 
 const kernelsOf = (plan) => data.kernels.filter((k) => k.plan_id === plan.plan_id);
 
 // The answer that every command names (of a run of an experiment that of the least slack); without a plan where the default clocks are it.
-const inTime = plans.filter((p) => !(p.notes || "").includes("slack missed"));
+const inTime = plans.filter((p) => p.in_time);
 const named = data.answers[0], best = named && plans.find((p) => p.plan_id === named.plan_id);
-// With changes of clock counted, where it is known what they take.
-const playedEnergy = (p) => p.counted_energy_change_pct ?? p.energy_change_pct;
-const leastEnergy = (list) => d3.least(list, playedEnergy);
+const leastEnergy = (list) => d3.least(list, (p) => p.energy_change_pct);
 
 function answer() {
-  element("subtitle").textContent = `${run.trace_name} on ${data.gpu_title}, power limit ${run.power_limit_w} W, ${new Set(data.grid.map((c) => c.clock)).size} clocks`;
-  document.title = `${run.trace_name} on ${run.gpu}`;
+  element("subtitle").textContent = `${run.work} on ${data.gpu_title}, power limit ${run.power_limit_w} W, ${new Set(data.grid.map((c) => c.clock)).size} clocks`;
+  document.title = `${run.work} on ${run.gpu}`;
   const single = best && (leastEnergy(inTime.filter((p) => p.clocks === 1 && p.goal === best.goal && p.slack_pct === best.slack_pct &&
-    playedEnergy(p) <= -least_shown_pct)) || null);
+    p.energy_change_pct <= -least_shown_pct)) || null);
   const shown = single || best;
   if (!named) {
     headline("", `${plans.length > 0 ? "No plan is in time once changes of clock are counted: keep the default clocks" : "No plan does what was asked for"}. The default clocks take ${timeText(baseline.time_s)} and ${fixed(baseline.energy_j, 1)} J.`);
@@ -32,8 +31,7 @@ function answer() {
   } else {
     const clock = kernelsOf(shown)[0]?.clock;
     const finer = best === shown ? "" : `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
-      `${clockCount(best.clocks)}, ${Math.round(best.clock_switches_per_s).toLocaleString("en")} changes of clock per second` +
-      (best.counted_energy_change_pct === null || best.counted_energy_change_pct === undefined ? "." : `; with what these take: energy ${percent(best.counted_energy_change_pct)}, time ${percent(best.counted_time_change_pct)}.`);
+      `${clockCount(best.clocks)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second, counted where it is known what they take.`;
     headline(shown.clocks === 1 ? clockWords(clock) : whole[shown.granularity] || shown.granularity,
       `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : withinText(shown.slack_pct)}: ${saves(shown)}.`,
       single && data.slider.lines[clock], finer, best !== single ? data.play[best.plan_id] : null);
@@ -48,7 +46,7 @@ const sources = {measured: "measured", anchored: "anchored (captured time, model
 const others = Object.keys(sources).filter((s) => s !== "measured");
 function trust() {
   const errors = Object.entries(data.errors), worst = worstError(errors);
-  const all = d3.sum(data.coverage, (c) => c.time_s), share = (source) => d3.sum(data.coverage.filter((c) => c.source === source), (c) => c.time_s) / all;
+  const share = (source) => run[`${source}_pct`] / 100;
   const last = best && data.verifications.filter((v) => v.plan_id === best.plan_id).at(-1);
   facts("#trust", [
     ["Kernels", `${fixed(100 * share("measured"), 0)} % of the time in kernels that were measured on this GPU` +
@@ -63,16 +61,15 @@ function trust() {
 }
 
 function drawPlans() {
-  const some = (field) => data.plans.some((p) => p[field] !== null && p[field] !== undefined);
   const columns = [
     ["Plan", planName], ...(data.plans.some((p) => p.energy_j === null) ? [["Status", (p) => p.status]] : []),
     ["Time", (p) => p.time_s === null ? "-" : percent(p.time_change_pct, 2), true],
     ["Energy", (p) => p.energy_j === null ? "-" : percent(p.energy_change_pct, 2), true],
     ["90 % interval", (p) => p.energy_change_low_pct === null ? "-" : range(p.energy_change_low_pct, p.energy_change_high_pct), true],
-    ...(some("counted_energy_change_pct") ? [["Energy, changes counted", (p) => percent(p.counted_energy_change_pct, 2), true]] : []),
-    ["Mean power", (p) => p.energy_j === null ? "-" : `${p.average_power_w.toFixed(0)} W`, true],
+    ...(data.plans.some((p) => p.energy_j !== null && p.planned_energy_change_pct !== p.energy_change_pct) ? [["Energy, changes free", (p) => p.energy_j === null ? "-" : percent(p.planned_energy_change_pct, 2), true]] : []),
+    ["Mean power", (p) => p.energy_j === null ? "-" : `${p.power_w.toFixed(0)} W`, true],
     ["Clocks", (p) => p.goal === "default" || p.energy_j === null ? "-" : p.clocks, true],
-    ["Changes of clock", (p) => p.clock_switches === null ? "-" : p.clock_switches, true],
+    ["Changes of clock", (p) => p.clock_changes === null ? "-" : p.clock_changes, true],
     ["Proven gap", (p) => p.gap_pct === null ? "-" : `${p.gap_pct.toFixed(3)} %`, true],
   ];
   const inPaper = (p) => data.published.some((row) => row.granularity === p.granularity && row.aggregation === p.aggregation && row.goal === p.goal);
@@ -88,7 +85,7 @@ function drawPlans() {
     columns.push(["Measured energy", measured, true]);
   }
   if (data.notes.length > 0) columns.push(["Notes", (p) => p.notes || ""]);
-  table("#plans", columns, data.plans);
+  table("#plans", columns, [baseline, ...data.plans]);
 }
 
 const few = 3;
@@ -344,6 +341,6 @@ whenResized(() => { drawFront(); drawGrid(); shownPlan(); });
 const said = (value) => Array.isArray(value) ? value.join(", ") : String(value);
 const options = Object.entries(JSON.parse(run.options_json || "{}")).filter(([, value]) => value !== null && value !== "" && value !== 0 && said(value) !== "")
   .map(([name, value]) => `${words(name)}: ${said(value)}`).join("; ");
-facts("#run", Object.entries(run).filter(([name, value]) => value !== null && value !== 0 && value !== "")
+facts("#run", Object.entries(run).filter(([name, value]) => value !== null && value !== 0 && value !== "" && !/_hash$|_pct$|want$/.test(name))
   .map(([name, value]) => name === "options_json" ? ["options", options] : name.endsWith("_s") ? [named_unit(name)[0], timeText(value)] : [words(name), name === "gpu_calibrated" ? "yes" : value]));
 })();

@@ -22,7 +22,7 @@ const withinText = (slack_pct) => ` in at most ${+slack_pct.toPrecision(6)} % mo
 const least_shown_pct = 0.005;  // half of the last digit of a change
 const clockCount = (count) => `${count} clock${count === 1 ? "" : "s"}`;
 const range = (low, high, digits) => `${percent(low, digits)} to ${percent(high, digits)}`;
-const clockWords = (clock) => { const [mem, core] = clock.split("/"); return `memory ${mem}${mem === "auto" ? "" : " MHz"}, core ${core}${core === "auto" ? "" : " MHz"}`; };
+const clockWords = (clock) => { const [mem, core] = clock.split("/"); return core === undefined ? `core ${clock.replace(" ", " MHz, ")}${clock.includes(" ") ? "" : " MHz"}` : `memory ${mem}${mem === "auto" ? "" : " MHz"}, core ${core}${core === "auto" ? "" : " MHz"}`; };
 
 // A table from rows, whose longer texts take several lines; columns are [title, value(row), is number]. A column with nothing in it is left out.
 // @param kernel  of a row, for highlighting

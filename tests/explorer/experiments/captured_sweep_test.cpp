@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
@@ -63,28 +64,28 @@ class CapturedSweep : public SweepFixture {
       const GraphPlanOutcome& outcome = found.plans.at(0);
       const auto row =
           rows(db,
-               "SELECT p.time_s, p.energy_j, p.lower_bound_j, p.energy_change_low_frac, "
-               "u.time_change_pct, u.energy_change_pct, u.in_time, u.switch_latency_us, "
-               "u.slack_pct, u.granularity, u.anchored_pct, u.guessed_split_pct, "
-               "u.measured_pct + u.anchored_pct + u.scaled_pct + u.derived_pct + u.guessed_pct "
-               "FROM v_units u JOIN graph_plans p USING "
-               "(graph_plan_id) WHERE unit_id = '" +
-                   unit.id + "'")
+               "SELECT planned_time_s, planned_energy_j, lower_bound_j, energy_change_low_pct, "
+               "time_change_pct, energy_change_pct, in_time, switch_latency_us, "
+               "slack_pct, granularity, anchored_pct, guessed_split_pct, "
+               "measured_pct + anchored_pct + scaled_pct + derived_pct + guessed_pct + fixed_pct "
+               "FROM v_plans WHERE question_hash = '" +
+                   unit.question_id + "'")
               .at(0);
       EXPECT_EQ(std::get<double>(row[0]), outcome.result.run.span_s);
       EXPECT_EQ(std::get<double>(row[1]), outcome.result.run.total_energy_j);
       EXPECT_EQ(std::get<double>(row[2]), outcome.result.lower_bound_j);
-      EXPECT_EQ(std::get<double>(row[3]), outcome.interval.low.energy_frac);
-      EXPECT_DOUBLE_EQ(std::get<double>(row[4]), 100.0 * outcome.counted->change.time_frac);
-      EXPECT_DOUBLE_EQ(std::get<double>(row[5]), 100.0 * outcome.counted->change.energy_frac);
+      EXPECT_NEAR(std::get<double>(row[3]),
+                  100.0 * (outcome.interval.low.energy_frac + outcome.counted->change.energy_frac -
+                           outcome.change.energy_frac),
+                  1e-9);
+      EXPECT_NEAR(std::get<double>(row[4]), 100.0 * outcome.counted->change.time_frac, 1e-9);
+      EXPECT_NEAR(std::get<double>(row[5]), 100.0 * outcome.counted->change.energy_frac, 1e-9);
       EXPECT_EQ(std::get<std::int64_t>(row[6]), outcome.counted->in_time ? 1 : 0);
       EXPECT_DOUBLE_EQ(std::get<double>(row[7]), 1e6 * input.switching->core.latency_s());
       EXPECT_DOUBLE_EQ(std::get<double>(row[8]), 100.0 * question.slack_frac);
       EXPECT_EQ(std::get<std::string>(row[9]), name_of(question.grain));
-      // Words as explore has them: a captured time is anchored, however it splits.
       const GraphCoverage& c = found.coverage;
-      EXPECT_NEAR(std::get<double>(row[10]), 100.0 * (c.anchored_s + c.fixed_s) / c.total_s(),
-                  1e-9);
+      EXPECT_NEAR(std::get<double>(row[10]), 100.0 * c.anchored_s / c.total_s(), 1e-9);
       EXPECT_NEAR(std::get<double>(row[11]), 100.0 * c.guessed_split_s / c.total_s(), 1e-9);
       EXPECT_NEAR(std::get<double>(row[12]), 100.0, 1e-9);
     }
@@ -93,18 +94,21 @@ class CapturedSweep : public SweepFixture {
 
 // Every stored number of a sweep without ids that depend on the order of work, and without times.
 const std::vector<std::string> contents{
-    "SELECT u.unit_id, u.question_id, u.result_hash, p.granularity, p.slack_frac, p.status, "
-    "p.time_s, p.energy_j, p.lower_bound_j, p.gap_frac, p.counted_energy_change_frac, "
-    "p.counted_in_time FROM units u JOIN graph_plans p USING (graph_plan_id) ORDER BY 1",
-    "SELECT u.unit_id, c.row_id, c.kernel, c.clock, c.time_s, c.energy_j FROM units u JOIN "
-    "graph_plan_clocks c USING (graph_plan_id) ORDER BY 1, 2",
-    "SELECT u.unit_id, g.segment_id, g.clock, g.start_s, g.energy_j FROM units u JOIN "
-    "graph_segments g USING (graph_plan_id) ORDER BY 1, 2",
-    "SELECT s.setting_id, s.capture_hash, s.profile_hash, s.switch_lead_s, c.clock, c.time_s, "
-    "c.energy_j FROM graph_settings s JOIN graph_clocks c USING (graph_run_id) ORDER BY 1, 5",
-    "SELECT s.setting_id, f.point_id, f.time_s, f.bound_j FROM graph_settings s JOIN graph_front f "
-    "USING (graph_run_id) ORDER BY 1, 2",
-    "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
+    "SELECT question_hash, result_hash, granularity, slack_pct, status, time_s, energy_j, "
+    "lower_bound, gap_pct, applied_energy_j, in_time, is_answer FROM plans ORDER BY 1",
+    "SELECT p.question_hash, k.unit_id, k.clock_id, k.time_s, k.energy_j FROM plans p JOIN "
+    "plan_units k USING (plan_id) ORDER BY 1, 2, 3",
+    "SELECT p.question_hash, g.segment_id, g.clock_id, g.start_s, g.energy_j FROM plans p JOIN "
+    "plan_segments g USING (plan_id) ORDER BY 1, 2",
+    "SELECT r.run_hash, r.result_hash, r.switch_lead_s, c.label, c.time_s, c.energy_j FROM runs r "
+    "JOIN clocks c USING (run_id) ORDER BY 1, 4",
+    "SELECT r.run_hash, i.kind, i.input_hash FROM runs r JOIN v_inputs i USING (run_id) ORDER BY "
+    "1, 2",
+    "SELECT r.run_hash, f.point_id, f.time_s, f.bound_j FROM runs r JOIN fronts f USING (run_id) "
+    "ORDER BY 1, 2",
+    "SELECT x.experiment_id, x.scenario, p.question_hash FROM experiment_plans x JOIN plans p "
+    "USING "
+    "(plan_id) ORDER BY 1, 2, 3",
     "SELECT name, value FROM model_errors ORDER BY 1"};
 
 void expect_equal_contents(const std::filesystem::path& a, const std::filesystem::path& b) {
@@ -120,17 +124,10 @@ TEST_F(CapturedSweep, TheAnswersAreThoseOfExplore) {
   EXPECT_EQ(all.settings.size(), 2U);
   EXPECT_EQ(run(all, file("a.db")).finished, 18U);
   expect_as_explored(all, file("a.db"), file("made.json"));
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM graph_runs"), 2);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 0);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM v_runs WHERE kind = 'capture'"), 2);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM v_runs WHERE kind = 'trace'"), 0);
   const SqlConnection stored(file("a.db"), SqlConnection::Mode::create);
   EXPECT_FALSE(SqlStatement(stored, "SELECT * FROM pragma_foreign_key_check").next());
-  // A guessed split leaves a captured time anchored.
-  SqlStatement(stored, "UPDATE graph_runs SET source_guessed_split_s = 0.5 * source_anchored_s")
-      .run();
-  EXPECT_EQ(number(file("a.db"),
-                   "SELECT count(*) FROM v_units WHERE abs(anchored_pct - 100) < 1e-9 AND "
-                   "guessed_pct = 0 AND guessed_split_pct > 0"),
-            18);
 }
 
 // Whichever unit is the first to be stored.
@@ -139,8 +136,8 @@ TEST_F(CapturedSweep, TheFrontIsThatOfNoUnit) {
   const SweepPlan all = plan("slack_pct = [0, 3, 40]\ncapture = '" + example.string() +
                              "'\ngranularity = ['iteration', 'kernel']\n");
   const std::string front =
-      "SELECT s.setting_id, f.point_id, f.time_s, f.bound_j FROM graph_settings s JOIN graph_front "
-      "f USING (graph_run_id) ORDER BY 1, 2";
+      "SELECT r.run_hash, f.point_id, f.time_s, f.bound_j FROM runs r JOIN fronts f USING (run_id) "
+      "ORDER BY 1, 2";
   std::vector<std::vector<SqlValue>> first;
   for (std::size_t u = 0; u < all.units.size(); ++u) {
     const auto& question = std::get<CapturedQuestion>(all.units[u].question);
@@ -168,8 +165,9 @@ TEST_F(CapturedSweep, TheShippedExampleAtTwoLatenciesAndThreeSlacks) {
   EXPECT_EQ(run(all, file("a.db")).finished, 6U);
   expect_as_explored(all, file("a.db"), example);
   // Slack that a plan misses as played is said, and such a plan is never the best one.
-  EXPECT_GT(number(file("a.db"), "SELECT count(*) FROM v_units WHERE NOT in_time"), 0);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM v_best_unit WHERE NOT in_time"), 0);
+  EXPECT_GT(number(file("a.db"), "SELECT count(*) FROM v_plans WHERE NOT in_time"), 0);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM v_plans WHERE is_answer AND NOT in_time"),
+            0);
 }
 
 TEST_F(CapturedSweep, AStoppedSweepIsResumedToTheSameContents) {
@@ -203,20 +201,20 @@ TEST_F(CapturedSweep, ShardsMergeToTheWhole) {
     const std::vector<std::size_t> mine = units_of(all, {i, 2});
     EXPECT_LT(mine.size(), all.units.size());
     run_sweep(all, mine, store, {1, "shard"}, {}, {});
-    units += merge(target, file("merged.db"), shard).new_units;
+    units += merge(target, file("merged.db"), shard).new_plans;
   }
   EXPECT_EQ(units, static_cast<std::int64_t>(all.units.size()));
   expect_equal_contents(file("whole.db"), file("merged.db"));
   for (const char* name : {"shard1.db", "shard2.db", "whole.db"}) {
     const MergeCounts again = merge(target, file("merged.db"), file(name));
-    EXPECT_EQ(again.new_runs + again.new_units + again.new_records, 0) << name;
+    EXPECT_EQ(again.new_runs + again.new_plans + again.new_measurements, 0) << name;
     EXPECT_GT(again.known_runs, 0);
   }
   expect_equal_contents(file("whole.db"), file("merged.db"));
   EXPECT_FALSE(SqlStatement(target, "PRAGMA foreign_key_check").next());
   EXPECT_EQ(run(all, file("merged.db")).finished, 0U);
   // The same question with another answer is refused.
-  open_result_database(file("shard1.db")).execute("UPDATE units SET result_hash = 'other'");
+  open_result_database(file("shard1.db")).execute("UPDATE plans SET result_hash = 'other'");
   expect_error<DataError>([&] { merge(target, file("merged.db"), file("shard1.db")); },
                           "has another result than in", "answered in two ways");
 }
@@ -228,17 +226,19 @@ TEST_F(CapturedSweep, StandsBesideTracesInOneExperiment) {
   EXPECT_EQ(all.units.size(), 4U);
   EXPECT_EQ(run(all, file("a.db")).finished, 4U);
   EXPECT_EQ(number(file("a.db"),
-                   "SELECT count(*) FROM v_experiment_units WHERE energy_change_pct <= 0 AND "
+                   "SELECT count(*) FROM v_experiment_plans WHERE energy_change_pct <= 0 AND "
                    "(model IS NULL) = (captured_clock IS NOT NULL)"),
             4);
   EXPECT_EQ(number(file("a.db"),
-                   "SELECT units FROM v_sensitivity WHERE axis = 'trace_name' AND value = "
+                   "SELECT plans FROM v_axes WHERE axis = 'work' AND value = "
                    "'made.json'"),
             2);
   const ResultStore store = ResultStore::open_read_only(file("a.db"));
   const std::string page = experiment_page(store, all.experiment.id);
-  EXPECT_NE(page.find("\"graph:1\""), std::string::npos);
-  EXPECT_NE(page.find("[\"graph:1\",\"iteration\",["), std::string::npos);
+  for (const auto& row : rows(file("a.db"), "SELECT run_id FROM v_runs WHERE kind = 'capture'")) {
+    EXPECT_NE(page.find(fmt::format("[{},\"iteration\",[", std::get<std::int64_t>(row[0]))),
+              std::string::npos);
+  }
 }
 
 TEST_F(CapturedSweep, IdsFollowWhatTheAnswerDependsOn) {
@@ -278,11 +278,11 @@ TEST_F(CapturedSweep, LatePlansAreMarkedWhereChangesOfClockAreFree) {
             2U);
   EXPECT_EQ(late, 1U);
   EXPECT_EQ(number(file("a.db"),
-                   "SELECT count(*) FROM v_units WHERE granularity = 'kernel' AND NOT in_time AND "
-                   "notes LIKE '%slack missed%' AND gap_pct IS NULL"),
+                   "SELECT count(*) FROM v_plans WHERE granularity = 'kernel' AND NOT in_time AND "
+                   "caveats LIKE '%slack missed%'"),
             1);
   EXPECT_EQ(number(file("a.db"),
-                   "SELECT count(*) FROM v_units WHERE granularity = 'iteration' AND in_time AND "
+                   "SELECT count(*) FROM v_plans WHERE granularity = 'iteration' AND in_time AND "
                    "gap_pct IS NOT NULL AND tolerance_pct = 0"),
             1);
 }

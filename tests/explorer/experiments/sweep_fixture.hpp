@@ -18,19 +18,23 @@ namespace rubato {
 
 /// Every stored number of a sweep without ids that depend on the order of work, and without times.
 inline const std::vector<std::string> sweep_contents{
-    "SELECT u.unit_id, u.question_id, u.result_hash, p.granularity, p.aggregation, p.goal, "
-    "p.slack_frac, p.status, p.objective, p.lower_bound, p.gap_frac, p.nodes, p.time_s, "
-    "p.energy_j, "
-    "p.launches, p.clock_switches FROM units u JOIN plans p USING (plan_id) ORDER BY 1",
-    "SELECT u.unit_id, e.site_id, e.kernel_id, e.clock_id FROM units u JOIN plan_entries e USING "
-    "(plan_id) ORDER BY 1, 2",
-    "SELECT u.unit_id, k.kernel_id, k.time_s, k.energy_j FROM units u JOIN plan_kernels k USING "
-    "(plan_id) ORDER BY 1, 2",
-    "SELECT s.setting_id, s.profile_hash, s.batch, x.kernel_id, x.clock_id, x.time_s, x.energy_j "
-    "FROM settings s JOIN profile_cells x USING (run_id) ORDER BY 1, 4, 5",
-    "SELECT s.setting_id, f.granularity, f.point_id, f.time_s, f.energy_j FROM settings s JOIN "
-    "front_points f USING (run_id) ORDER BY 1, 2, 3",
-    "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
+    "SELECT question_hash, result_hash, granularity, aggregation, goal, slack_pct, status, "
+    "objective, lower_bound, gap_pct, time_s, energy_j, applied_time_s, applied_energy_j, "
+    "clock_changes, is_answer FROM plans ORDER BY 1",
+    "SELECT p.question_hash, s.segment_id, s.first_unit, s.clock_id, s.launches FROM plans p JOIN "
+    "plan_segments s USING (plan_id) ORDER BY 1, 2",
+    "SELECT p.question_hash, k.unit_id, k.clock_id, k.time_s, k.energy_j FROM plans p JOIN "
+    "plan_units k USING (plan_id) ORDER BY 1, 2, 3",
+    "SELECT r.run_hash, r.result_hash, r.batch, c.clock_id, c.time_s, c.energy_j FROM runs r JOIN "
+    "clocks c USING (run_id) ORDER BY 1, 4",
+    "SELECT r.run_hash, x.unit_id, x.clock_id, x.time_s, x.energy_j FROM runs r JOIN v_cells x "
+    "USING "
+    "(run_id) ORDER BY 1, 2, 3",
+    "SELECT r.run_hash, f.granularity, f.point_id, f.time_s, f.energy_j FROM runs r JOIN fronts f "
+    "USING (run_id) ORDER BY 1, 2, 3",
+    "SELECT x.experiment_id, x.scenario, p.question_hash FROM experiment_plans x JOIN plans p "
+    "USING "
+    "(plan_id) ORDER BY 1, 2, 3",
     "SELECT name, value FROM model_errors ORDER BY 1"};
 
 class SweepFixture : public testing::Test {

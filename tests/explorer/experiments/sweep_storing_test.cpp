@@ -19,10 +19,10 @@ TEST_F(SweepStoring, MergeRefusesOtherProfilesOfASetting) {
   run(all, file("a.db"));
   run(all, file("other.db"));
   SqlConnection target = open_result_database(file("a.db"));
-  EXPECT_EQ(merge(target, file("a.db"), file("other.db")).known_units, 8);
-  open_result_database(file("other.db")).execute("UPDATE settings SET profile_hash = '0'");
+  EXPECT_EQ(merge(target, file("a.db"), file("other.db")).known_plans, 8);
+  open_result_database(file("other.db")).execute("UPDATE runs SET result_hash = '0'");
   expect_error<DataError>([&] { merge(target, file("a.db"), file("other.db")); },
-                          "has another result than in", "setting ");
+                          "has another result than in", "run ");
 }
 
 // Whoever stores what others handed over to it stores all of it, though one unit fails.
@@ -32,16 +32,17 @@ TEST_F(SweepStoring, AFailureOfTheStoreLosesNothingElse) {
     const auto db = file("bad" + std::to_string(bad) + ".db");
     // Slow to fail, so that others queue meanwhile.
     open_result_database(db).execute(
-        "CREATE TRIGGER full BEFORE INSERT ON units WHEN NEW.unit_id = '" + all.units[bad].id +
+        "CREATE TRIGGER full BEFORE INSERT ON plans WHEN NEW.question_hash = '" +
+        all.units[bad].question_id +
         "' BEGIN SELECT RAISE(ABORT, 'full') FROM (WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL "
         "SELECT i + 1 FROM c WHERE i < 300000) SELECT max(i) FROM c); END");
     std::set<std::string> started;
-    const SweepObserver observer{.started = [&](const Unit& unit) { started.insert(unit.id); },
-                                 .done = {}};
+    const SweepObserver observer{
+        .started = [&](const Unit& unit) { started.insert(unit.question_id); }, .done = {}};
     expect_error<IoError>([&] { run(all, db, 6, observer); }, "full");
-    started.erase(all.units[bad].id);
+    started.erase(all.units[bad].question_id);
     std::set<std::string> stored;
-    for (const auto& row : rows(db, "SELECT unit_id FROM units"))
+    for (const auto& row : rows(db, "SELECT question_hash FROM plans"))
       stored.insert(std::get<std::string>(row[0]));
     EXPECT_EQ(stored, started) << bad;
   }

@@ -51,7 +51,7 @@ TEST_F(Sweep, StoresEveryUnitOnceAndResumes) {
   const SweepPlan all = plan();
   const SweepSummary first = run(all, file("a.db"));
   EXPECT_EQ(first.finished, 8U);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 8);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 8);
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 2);
   const SqlConnection stored(file("a.db"), SqlConnection::Mode::create);
   EXPECT_FALSE(SqlStatement(stored, "SELECT * FROM pragma_foreign_key_check").next());
@@ -61,7 +61,7 @@ TEST_F(Sweep, StoresEveryUnitOnceAndResumes) {
   EXPECT_EQ(number(file("a.db"),
                    "SELECT count(*) FROM v_experiments WHERE finished_units = planned_units"),
             2);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM experiment_units"), 8 + 16);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM experiment_plans"), 8 + 16);
 }
 
 TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
@@ -95,8 +95,8 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   const PipelineRun& by_hand = result.run;
   const auto stored = rows(file("a.db"),
                            "SELECT time_s, energy_j, default_energy_j, tensor_parallel "
-                           "FROM v_units WHERE unit_id = '" +
-                               unit->id + "'")
+                           "FROM v_plans WHERE question_hash = '" +
+                               unit->question_id + "'")
                           .at(0);
   EXPECT_DOUBLE_EQ(std::get<double>(stored[0]), by_hand.time_s);
   EXPECT_DOUBLE_EQ(std::get<double>(stored[1]), by_hand.energy_j / 2);
@@ -104,16 +104,16 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   const SavingInterval interval = intervals.of(result.plan);
   const auto ends = rows(file("a.db"),
                          "SELECT energy_change_low_pct, energy_change_high_pct, "
-                         "energy_change_expected_pct, time_change_low_pct FROM v_units WHERE "
-                         "unit_id = '" +
-                             unit->id + "'")
+                         "energy_change_expected_pct, time_change_low_pct FROM v_plans WHERE "
+                         "question_hash = '" +
+                             unit->question_id + "'")
                         .at(0);
   EXPECT_DOUBLE_EQ(std::get<double>(ends[0]), interval.energy.low_pct);
   EXPECT_DOUBLE_EQ(std::get<double>(ends[1]), interval.energy.high_pct);
   EXPECT_DOUBLE_EQ(std::get<double>(ends[2]), interval.energy.median_pct);
   EXPECT_DOUBLE_EQ(std::get<double>(ends[3]), interval.time.low_pct);
   EXPECT_EQ(number(file("a.db"),
-                   "SELECT count(*) FROM v_units WHERE energy_change_low_pct NOT "
+                   "SELECT count(*) FROM v_plans WHERE energy_change_low_pct NOT "
                    "BETWEEN -100 AND energy_change_pct"),
             0);
   EXPECT_EQ(run(plan("pipeline_parallel = [1, 2]\nmicrobatches = [1, 4]\n"), file("a.db")).finished,
@@ -137,9 +137,9 @@ TEST_F(Sweep, CountsTheNodeAndPlansForLeastCost) {
   for (const Unit& unit : all.units) {
     const Exploration found = explore(exploration_input(all, unit));
     const auto stored = rows(file("c.db"),
-                             "SELECT u.energy_j, u.default_energy_j, p.objective FROM v_units u "
-                             "JOIN plans p USING (plan_id) WHERE u.unit_id = '" +
-                                 unit.id + "'")
+                             "SELECT v.energy_j, v.default_energy_j, p.objective FROM v_plans v "
+                             "JOIN plans p USING (plan_id) WHERE v.question_hash = '" +
+                                 unit.question_id + "'")
                             .at(0);
     const Totals& total = found.plans[0].sim.total;
     EXPECT_DOUBLE_EQ(std::get<double>(stored[0]), applied(found.plans[0]).energy_j);
@@ -149,13 +149,13 @@ TEST_F(Sweep, CountsTheNodeAndPlansForLeastCost) {
     }
   }
   EXPECT_EQ(number(file("c.db"),
-                   "SELECT count(*) FROM v_units WHERE host_power_w = 150 AND default_energy_j > "
-                   "(SELECT min(default_energy_j) FROM v_units) + 150 * default_time_s - 1e-6"),
-            number(file("c.db"), "SELECT count(*) / 2 FROM v_units"));
+                   "SELECT count(*) FROM v_plans WHERE host_power_w = 150 AND default_energy_j > "
+                   "(SELECT min(default_energy_j) FROM v_plans) + 150 * default_time_s - 1e-6"),
+            number(file("c.db"), "SELECT count(*) / 2 FROM v_plans"));
   // The rest of the node is in the default clocks' energy as well.
   EXPECT_EQ(
       number(file("c.db"),
-             "SELECT count(DISTINCT round(default_energy_j, 6)) FROM v_units WHERE batch = 4"),
+             "SELECT count(DISTINCT round(default_energy_j, 6)) FROM v_plans WHERE batch = 4"),
       2);
   // Pipelines as well, whose least cost is not above that of least energy in no more time.
   run(plan("pipeline_parallel = 2\nmicrobatches = 4\nhost_power_w = 150\n"
@@ -163,7 +163,7 @@ TEST_F(Sweep, CountsTheNodeAndPlansForLeastCost) {
            prices),
       file("p.db"));
   EXPECT_EQ(number(file("p.db"),
-                   "SELECT count(*) FROM v_units c JOIN v_units w USING (batch, granularity) JOIN "
+                   "SELECT count(*) FROM v_plans c JOIN v_plans w USING (batch, granularity) JOIN "
                    "plans p ON p.plan_id = c.plan_id WHERE c.goal = 'least_cost' AND w.goal = "
                    "'strict_waste' AND p.objective <= 1.001 * (1.2 * 0.12 * w.energy_j / 3.6e6 + "
                    "0.05 * w.time_s / 3600) AND p.lower_bound <= p.objective"),
@@ -199,8 +199,8 @@ TEST_F(Sweep, TheAnswersAreThoseOfExplore) {
     const Exploration found = explore(exploration_input(all, unit));
     const auto row =
         rows(file("a.db"),
-             "SELECT energy_j, time_s, default_energy_j FROM v_units WHERE unit_id = '" + unit.id +
-                 "'")
+             "SELECT energy_j, time_s, default_energy_j FROM v_plans WHERE question_hash = '" +
+                 unit.question_id + "'")
             .at(0);
     EXPECT_EQ(std::get<double>(row[0]), applied(found.plans[0]).energy_j);
     EXPECT_EQ(std::get<double>(row[1]), applied(found.plans[0]).time_s);
@@ -219,7 +219,7 @@ TEST_F(Sweep, CtrlCFinishesWhatIsInFlight) {
   EXPECT_TRUE(summary.interrupted());
   EXPECT_EQ(summary.finished, 4U);  // they go by two
   EXPECT_EQ(summary.not_started, 4U);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 4);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 4);
   EXPECT_EQ(run(all, file("a.db")).finished, 4U);
 }
 
@@ -232,7 +232,7 @@ TEST_F(Sweep, TwoProcessesMayShareADatabase) {
       processes.emplace_back([&] { summary = run(all, file("a.db"), 1); });
   }
   EXPECT_EQ(summaries[0].finished + summaries[1].finished, 24U);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM units"), 24);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 24);
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 6);
   run(all, file("b.db"), 1);
   for (const std::string& sql : sweep_contents)
@@ -247,16 +247,14 @@ TEST_F(Sweep, DocumentedQueriesFindTheirRowsByIndex) {
   const auto expect_searched = [&](const std::string& sql) {
     // "SCAN r USING ...": a table by name or alias; results of views and subqueries keep longer
     // names.
-    // Arms of views that are of other kinds of runs are not for a sweep of traces.
-    static const std::set<std::string> small{"r", "e", "runs", "experiments", "q", "g", "a"};
+    static const std::set<std::string> small{"r", "e", "runs", "experiments", "a"};
     SqlStatement steps(connection, "EXPLAIN QUERY PLAN " + sql);
     while (steps.next()) {
       const auto step = std::get<std::string>(steps.value(3));
       if (!step.starts_with("SCAN ")) continue;
       const std::string what = step.substr(5, step.find(' ', 5) - 5);
       const bool made_here = what.starts_with("(") || what.starts_with("v_");
-      const bool of_others = step.find(" graph_plans_by_run") != std::string::npos;
-      EXPECT_TRUE(made_here || of_others || small.contains(what)) << step << "\nin: " << sql;
+      EXPECT_TRUE(made_here || small.contains(what)) << step << "\nin: " << sql;
     }
   };
   // Those of schema.md: tests/explorer/results/questions_test.py.
@@ -265,9 +263,7 @@ TEST_F(Sweep, DocumentedQueriesFindTheirRowsByIndex) {
   for (std::size_t at = text.find("```sql\n"); at != std::string::npos;
        at = text.find("```sql\n", at)) {
     const std::size_t from = at + 7, to = text.find("```", from);
-    // Of v_classes a second arm, which a constant keeps from running, is planned as a scan.
-    const std::string sql = text.substr(from, to - from);
-    if (sql.find("v_classes") == std::string::npos) expect_searched(sql);
+    expect_searched(text.substr(from, to - from));
     at = to;
     ++examples;
   }
@@ -278,7 +274,7 @@ TEST_F(Sweep, AnInfeasibleQuestionIsAnAnswer) {
   const SweepPlan all = plan("goal = 'time'\nenergy_budget_j = 0.001\n");
   EXPECT_EQ(run(all, file("a.db")).finished, all.units.size());
   EXPECT_EQ(number(file("a.db"),
-                   "SELECT count(*) FROM v_units WHERE status = 'infeasible' AND energy_j IS NULL"),
+                   "SELECT count(*) FROM v_plans WHERE status = 'infeasible' AND energy_j IS NULL"),
             static_cast<std::int64_t>(all.units.size()));
 }
 

@@ -9,7 +9,7 @@
 
 #include "common/error.hpp"
 #include "explorer/graph/plan_interval.hpp"
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 #include "explorer/results/plan_file.hpp"
 #include "explorer/transfer.hpp"
 #include "tests/expect_error.hpp"
@@ -149,7 +149,7 @@ TEST(CommSmsPlans, AreKeptWithTheirSms) {
   store_graph_run(db, {{"a.json"}, "1593/1410", ClockSource::given, "rubato explore"}, found);
   const ResultStore store = ResultStore::open_read_only(db);
   EXPECT_EQ(std::get<double>(
-                store.query("SELECT comm_sms FROM v_graph_plans ORDER BY 1 DESC").rows[0][0]),
+                store.query("SELECT comm_sms FROM v_plans ORDER BY 1 DESC").rows[0][0]),
             8.0);
   const auto file = plan_file(store, {.run = "latest", .granularity = "iteration"});
   EXPECT_EQ(file.plans.front().comm_sms, 8.0);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "explorer/published.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -20,9 +21,8 @@ TEST(Report, HoldsEverythingItNeeds) {
   const TemporaryFolder folder;
   ExplorationInput input = small_input();
   input.trace.kernels[0].label = "</script><script>alert(1)</script>";
-  ResultStore store = ResultStore::open(folder / "r.db");
-  store.add(input, explore(input), {"rubato explore", "{}"});
-  const std::string page = report_page(store, 1, "r.db");
+  store_trace(folder / "r.db", input, explore(input), {"rubato explore", "{}"});
+  const std::string page = trace_page(ResultStore::open_read_only(folder / "r.db"), 1, "r.db");
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);  // the browser refuses any request
   EXPECT_EQ(page.find("/*@"), std::string::npos);                 // every mark was filled

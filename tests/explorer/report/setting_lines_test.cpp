@@ -129,8 +129,8 @@ TEST(SettingLines, AmdByItsOwnTool) {
 }
 
 TEST(SettingLines, PathsAreOneWordToAShell) {
-  EXPECT_EQ(play_command("graph:2", 7, "a b.db"),
-            "rubato export --plan graph:2 --plan-id 7 --db 'a b.db' -o plan.json && sudo -E rubato "
+  EXPECT_EQ(play_command("2", 7, "a b.db"),
+            "rubato export --plan 2 --plan-id 7 --db 'a b.db' -o plan.json && sudo -E rubato "
             "apply plan.json -- python3 train.py");
   EXPECT_NE(play_lines("kernel", "a b.db").find("--db 'a b.db' -o"), std::string::npos);
 }

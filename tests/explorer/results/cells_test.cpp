@@ -15,20 +15,21 @@
 #include "common/sqlite.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
 
-class StoredCells : public testing::Test {
+class SharedCells : public testing::Test {
  protected:
   [[nodiscard]] std::filesystem::path db() const { return folder_ / "r.db"; }
 
   void add_run(std::optional<double> power_limit_w = {}) const {
     ExplorationInput input = small_input();
     input.power_limit_w = power_limit_w;
-    ResultStore::open(db()).add(input, explore(input), {"rubato explore", "{}"});
+    store_trace(db(), input, explore(input), {"rubato explore", "{}"});
   }
 
   [[nodiscard]] std::int64_t number(const std::string& sql) const {
@@ -38,7 +39,9 @@ class StoredCells : public testing::Test {
   // Every column of every cell, by run, kernel and clock.
   [[nodiscard]] std::vector<std::vector<SqlValue>> cells() const {
     return ResultStore::open_read_only(db())
-        .query("SELECT * FROM profile_cells ORDER BY run_id, kernel_id, clock_id")
+        .query(
+            "SELECT run_id, unit_id, clock_id, time_s, energy_j, effective_core_mhz, power_limited "
+            "FROM v_cells ORDER BY run_id, unit_id, clock_id")
         .rows;
   }
 
@@ -47,7 +50,7 @@ class StoredCells : public testing::Test {
 };
 
 // As many are stored as there are kernels that differ at any clock, whichever run they are of.
-TEST_F(StoredCells, AreSharedByKernelsThatAreAlike) {
+TEST_F(SharedCells, AreSharedByKernelsThatAreAlike) {
   add_run();
   const auto once = cells();
   const std::int64_t stored = number("SELECT count(*) FROM cells");
@@ -69,7 +72,7 @@ TEST_F(StoredCells, AreSharedByKernelsThatAreAlike) {
   EXPECT_EQ(cells().size(), 3 * once.size());
 }
 
-TEST_F(StoredCells, GoWithTheLastRunThatHasThem) {
+TEST_F(SharedCells, GoWithTheLastRunThatHasThem) {
   add_run();
   add_run();
   const auto both = cells();

@@ -1,11 +1,10 @@
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <variant>
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "explorer/plan/answer.hpp"
 #include "explorer/report/run_report.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/made_exploration.hpp"
 #include "tests/temporary_folder.hpp"
@@ -47,20 +47,20 @@ TEST_F(GraphStore, EverySingleClockAndTheBoundAreKept) {
       {{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.0}, {GraphGrain::kernel, 0.1}});
   ASSERT_EQ(store_graph_run(db(), request_, found), 1);
   const ClockGrid& grid = found.planner->grid();
-  EXPECT_EQ(number("SELECT count(*) FROM graph_clocks"), static_cast<double>(grid.size()));
+  EXPECT_EQ(number("SELECT count(*) FROM v_clocks"), static_cast<double>(grid.size()));
   for (const UniformRun& run : found.planner->uniform()) {
-    const std::string where = " FROM graph_clocks WHERE clock = '" + grid.label(run.clock) + "'";
+    const std::string where = " FROM v_clocks WHERE clock = '" + grid.label(run.clock) + "'";
     EXPECT_EQ(number("SELECT time_s" + where), run.span_s);
     EXPECT_EQ(number("SELECT energy_j" + where), run.energy_j);
   }
-  EXPECT_EQ(number("SELECT time_s FROM graph_clocks WHERE is_default"),
-            number("SELECT default_s FROM graph_runs"));
+  EXPECT_EQ(number("SELECT time_s FROM v_clocks WHERE is_default"),
+            number("SELECT default_time_s FROM v_runs"));
   // A bound at an earlier time bounds nothing that ends later; one at a later time bounds all.
-  EXPECT_GT(number("SELECT count(*) FROM graph_front"), 50);
-  EXPECT_EQ(number("SELECT count(*) FROM graph_front f JOIN graph_plans p ON p.time_s <= f.time_s "
-                   "WHERE p.energy_j < f.bound_j * (1 - 1e-9)"),
+  EXPECT_GT(number("SELECT count(*) FROM v_front"), 50);
+  EXPECT_EQ(number("SELECT count(*) FROM v_front f JOIN v_plans p ON p.planned_time_s <= f.time_s "
+                   "WHERE p.planned_energy_j < f.bound_j * (1 - 1e-9)"),
             0);
-  EXPECT_EQ(number("SELECT count(*) FROM graph_plan_clocks WHERE kernel_key = ''"), 0);
+  EXPECT_EQ(number("SELECT count(*) FROM v_kernel_clocks WHERE ifnull(kernel_key, '') = ''"), 0);
 }
 
 // Nothing was proven when the search ended, not even that there is no plan.
@@ -70,15 +70,15 @@ TEST_F(GraphStore, StoppedSearchesHaveNoBound) {
       {{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.1}, {GraphGrain::pass, -0.5}},
       {.cancelled = &stop});
   store_graph_run(db(), request_, found);
-  EXPECT_EQ(number("SELECT count(*) FROM graph_plans WHERE status = 'time_limit' AND lower_bound_j "
-                   "IS NULL AND gap_frac IS NULL"),
+  EXPECT_EQ(number("SELECT count(*) FROM v_plans WHERE status = 'time_limit' AND lower_bound_j "
+                   "IS NULL AND gap_pct IS NULL"),
             3);
 }
 
 TEST_F(GraphStore, OneClockAloneNeedsNoBound) {
   store_graph_run(db(), request_, explored_capture({{GraphGrain::iteration, 0.0}}));
-  EXPECT_EQ(number("SELECT count(*) FROM graph_front"), 0);
-  EXPECT_GT(number("SELECT count(*) FROM graph_clocks"), 0);
+  EXPECT_EQ(number("SELECT count(*) FROM v_front"), 0);
+  EXPECT_GT(number("SELECT count(*) FROM v_clocks"), 0);
   const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
   EXPECT_NE(page.find("\"front\":[]"), std::string::npos);
 }
@@ -90,8 +90,8 @@ TEST_F(GraphStore, LaunchesThatReachTheLimitTogetherHaveNoBoundAlone) {
   const GraphExploration found = explore_captured(input);
   ASSERT_TRUE(found.planner->limited_together());
   store_graph_run(db(), request_, found);
-  EXPECT_EQ(number("SELECT count(*) FROM graph_front"), 0);
-  EXPECT_EQ(number("SELECT count(*) FROM graph_plans WHERE lower_bound_j > 0"), 1);
+  EXPECT_EQ(number("SELECT count(*) FROM v_front"), 0);
+  EXPECT_EQ(number("SELECT count(*) FROM v_plans WHERE lower_bound_j > 0"), 1);
 }
 
 TEST_F(GraphStore, TheAnswerOfEachSlack) {
@@ -108,7 +108,7 @@ TEST_F(GraphStore, TheAnswerOfEachSlack) {
     const std::string answer =
         fmt::format("SELECT energy_j FROM v_answer WHERE slack_pct = {}", 100.0 * slack_frac);
     EXPECT_LE(number(answer),
-              number(least) + alike_objective_frac * number("SELECT default_j FROM graph_runs"));
+              number(least) + alike_objective_frac * number("SELECT default_energy_j FROM v_runs"));
     EXPECT_GE(number(answer), number(least));
   }
 }
@@ -118,23 +118,40 @@ TEST_F(GraphStore, AllPlansAreInOneView) {
   store_graph_run(db(), request_,
                   explored_capture({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
   const ExplorationInput input = small_input();
-  (void)ResultStore::open(db()).add(input, explore(input), {"rubato explore", "{}"});
+  (void)store_trace(db(), input, explore(input), {"rubato explore", "{}"});
   EXPECT_EQ(number("SELECT count(*) FROM v_plans WHERE kind = 'capture'"), 2);
-  EXPECT_EQ(number("SELECT count(*) FROM v_plans WHERE kind = 'trace'"),
-            number("SELECT count(*) FROM plans WHERE goal <> 'default'"));
+  EXPECT_EQ(number("SELECT count(*) FROM v_plans WHERE kind = 'trace'"), 5);
   EXPECT_EQ(
-      number("SELECT count(*) FROM v_graph_plans WHERE goal = 'strict_waste' AND slack_pct = 0"),
+      number("SELECT count(*) FROM v_plans WHERE kind = 'capture' AND goal = 'strict_waste' AND "
+             "slack_pct = 0"),
       1);
-  EXPECT_EQ(number("SELECT count(*) FROM v_graph_plans WHERE goal = 'relaxed_waste'"), 1);
-  for (const auto& [own, key, kind] : {std::tuple("v_trace_plans", "plan_id", "trace"),
-                                       std::tuple("v_graph_plans", "graph_plan_id", "capture")}) {
-    EXPECT_EQ(number(fmt::format("SELECT count(*) FROM v_plans a JOIN {} v ON v.{} = a.plan_id "
-                                 "WHERE a.kind = '{}' AND a.planned_energy_change_pct IS "
-                                 "v.energy_change_pct AND a.slack_pct IS v.slack_pct AND a.goal = "
-                                 "v.goal AND a.energy_change_pct IS ifnull("
-                                 "v.counted_energy_change_pct, v.energy_change_pct)",
-                                 own, key, kind)),
-              number(fmt::format("SELECT count(*) FROM v_plans WHERE kind = '{}'", kind)));
+  EXPECT_EQ(
+      number("SELECT count(*) FROM v_plans WHERE kind = 'capture' AND goal = 'relaxed_waste'"), 1);
+}
+
+// What is stored of a plan is what was found: as planned, as applied, by kernel.
+TEST_F(GraphStore, APlanIsKeptAsItWasFound) {
+  const GraphExploration found =
+      explored_capture({{GraphGrain::kernel, 0.05}, {GraphGrain::launch, 0.1}});
+  store_graph_run(db(), request_, found);
+  for (std::size_t i = 0; i < found.plans.size(); ++i) {
+    const GraphPlanOutcome& plan = found.plans[i];
+    const auto of = [&](const std::string& column, const std::string& view = "v_plans") {
+      return number(fmt::format("SELECT {} FROM {} WHERE plan_id = {}", column, view, i + 1));
+    };
+    EXPECT_EQ(of("planned_time_s"), plan.result.run.span_s);
+    EXPECT_EQ(of("planned_energy_j"), plan.result.run.total_energy_j);
+    EXPECT_EQ(of("lower_bound_j"), plan.result.lower_bound_j);
+    EXPECT_NEAR(of("energy_change_pct"), 100.0 * plan.change_as_played().energy_frac, 1e-9);
+    EXPECT_NEAR(of("time_change_pct"), 100.0 * plan.change_as_played().time_frac, 1e-9);
+    EXPECT_NEAR(of("energy_change_low_pct"),
+                100.0 * (plan.interval.low.energy_frac + plan.change_as_played().energy_frac -
+                         plan.change.energy_frac),
+                1e-9);
+    double kernels_j = 0.0;
+    for (const double energy_j : plan.result.run.energy_j) kernels_j += energy_j;
+    EXPECT_NEAR(of("sum(energy_j)", "v_kernels"), kernels_j, 1e-9 * kernels_j);
+    EXPECT_EQ(of("sum(launches)", "v_kernels"), number("SELECT sum(launches) FROM units"));
   }
 }
 
@@ -172,8 +189,8 @@ TEST_F(GraphStore, MarksOfTheDefaultClocksStandBesideEveryPlan) {
   for (const GraphPlanOutcome& plan : found.plans)
     EXPECT_TRUE(has(plan.marks, MarkKind::limit_not_reached));
   store_graph_run(db(), request_, found);
-  EXPECT_EQ(number("SELECT count(*) FROM graph_run_marks"), 2);
-  EXPECT_EQ(number("SELECT count(*) FROM v_graph_plans WHERE notes LIKE '%limit not reached%'"), 2);
+  EXPECT_EQ(number("SELECT count(*) FROM v_caveats WHERE plan_id IS NULL"), 2);
+  EXPECT_EQ(number("SELECT count(*) FROM v_plans WHERE caveats LIKE '%limit not reached%'"), 2);
   const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
   EXPECT_NE(page.find("more than the limit of 100 W"), std::string::npos);
 

@@ -9,6 +9,7 @@
 #include "common/sqlite.hpp"
 #include "explorer/experiments/shards.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/experiments/sweep_fixture.hpp"
 
@@ -22,8 +23,8 @@ class Merge : public SweepFixture {
     run(all, file("a.db"));
     run(all, file("b.db"));
     open_result_database(file("b.db"))
-        .execute("UPDATE units SET result_hash = 'other' WHERE unit_id = '" + all.units[3].id +
-                 "'");
+        .execute("UPDATE plans SET result_hash = 'other' WHERE question_hash = '" +
+                 all.units[3].question_id + "'");
   }
 };
 
@@ -37,7 +38,7 @@ TEST_F(Merge, ShardsMakeTheWhole) {
     SweepStore store(shard);
     store.begin(all);
     run_sweep(all, units_of(all, {i, 3}), store, {1, "shard"}, {}, {});
-    units += merge(target, file("merged.db"), shard).new_units;
+    units += merge(target, file("merged.db"), shard).new_plans;
   }
   EXPECT_EQ(units, static_cast<std::int64_t>(all.units.size()));
   for (const std::string& sql : sweep_contents)
@@ -45,7 +46,7 @@ TEST_F(Merge, ShardsMakeTheWhole) {
   // Again, and from the whole: nothing is new.
   for (const char* name : {"shard1.db", "shard3.db", "whole.db"}) {
     const MergeCounts again = merge(target, file("merged.db"), file(name));
-    EXPECT_EQ(again.new_runs + again.new_units, 0) << name;
+    EXPECT_EQ(again.new_runs + again.new_plans, 0) << name;
     EXPECT_GT(again.known_runs, 0);
   }
   for (const std::string& sql : sweep_contents)
@@ -69,9 +70,9 @@ TEST_F(Merge, NewFilesAreMadeFromTheFirstSource) {
       const auto mine = units_of(all, {i, 3});
       run_sweep(all, mine, store, {1, "shard"}, {}, {});
       const MergeCounts counts = target.take(shard);
-      EXPECT_EQ(counts.new_units, static_cast<std::int64_t>(mine.size()));
-      EXPECT_EQ(counts.known_units + counts.new_records, 0);
-      EXPECT_EQ(target.take(shard).new_units, 0);
+      EXPECT_EQ(counts.new_plans, static_cast<std::int64_t>(mine.size()));
+      EXPECT_EQ(counts.known_plans + counts.new_measurements, 0);
+      EXPECT_EQ(target.take(shard).new_plans, 0);
     }
     EXPECT_FALSE(std::filesystem::exists(file("new/merged.db")));
     target.finish();
@@ -100,12 +101,12 @@ TEST_F(Merge, NewFilesHoldWhatIsMergedOnly) {
     SqlConnection(file("whole.db"), SqlConnection::Mode::create).execute(own);
     {
       MergeTarget target(file("merged.db"));
-      EXPECT_EQ(target.take(file("whole.db")).new_units,
+      EXPECT_EQ(target.take(file("whole.db")).new_plans,
                 static_cast<std::int64_t>(all.units.size()));
     }
     for (const std::string& sql : sweep_contents)
       EXPECT_EQ(rows(file("merged.db"), sql), rows(file("whole.db"), sql)) << sql;
-    EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges WHERE new_units > 1"), 1);
+    EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges WHERE new_plans > 1"), 1);
     EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges"), 1);
     EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM sqlite_schema WHERE name = 'notes'"),
               0);
@@ -122,7 +123,7 @@ TEST_F(Merge, NewFilesKeepWhatWasMergedBeforeAnError) {
     expect_error<DataError>([&] { target.take(file("b.db")); },
                             "has another result than in " + file("merged.db").string());
   }
-  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM units"),
+  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM plans"),
             static_cast<std::int64_t>(all.units.size()));
   // What somebody else wrote there meanwhile stays.
   std::filesystem::remove(file("merged.db"));
@@ -133,24 +134,27 @@ TEST_F(Merge, NewFilesKeepWhatWasMergedBeforeAnError) {
     other.execute("INSERT INTO merges VALUES (NULL, 't', 'elsewhere', 'h', 1, 1)");
   }
   EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM merges"), 2);
-  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM units"),
+  EXPECT_EQ(number(file("merged.db"), "SELECT count(*) FROM plans"),
             static_cast<std::int64_t>(all.units.size()));
 }
 
 TEST_F(Merge, RefusesRowsThatReferToNothing) {
   run(plan(), file("sound.db"), 1);
   SqlConnection target = open_result_database(file("merged.db"));
-  // Plan 1 is the default clocks of the first run.
   for (const std::string& sql :
        {std::string("DELETE FROM clocks WHERE run_id = 1 AND clock_id = 1"),
         std::string("DELETE FROM clocks WHERE run_id = 2"),
-        std::string("DELETE FROM kernels WHERE run_id = 1 AND kernel_id = 3"),
+        std::string("DELETE FROM units WHERE run_id = 1 AND unit_id = 3"),
+        std::string("DELETE FROM gpus WHERE run_id = 1"),
         std::string("DELETE FROM cells WHERE cell_id = 2"),
         std::string("DELETE FROM cell_rows WHERE first_cell = 1"),
         std::string("UPDATE cell_rows SET clocks = clocks + 1"),
         std::string("UPDATE clocks SET clock_id = 1000 WHERE run_id = 1 AND clock_id = 1"),
-        std::string("DELETE FROM plans WHERE plan_id = 2"), std::string("DELETE FROM inputs"),
-        std::string("UPDATE plan_entries SET clock_id = 1000 WHERE plan_id = 2 AND site_id = 0")}) {
+        std::string("DELETE FROM plans WHERE plan_id = 2"),
+        std::string("UPDATE plan_units SET unit_id = 1000 WHERE plan_id = 1 AND unit_id = 0"),
+        std::string("DELETE FROM inputs"),
+        std::string(
+            "UPDATE plan_segments SET clock_id = 1000 WHERE plan_id = 2 AND segment_id = 0")}) {
     std::filesystem::copy_file(file("sound.db"), file("bad.db"),
                                std::filesystem::copy_options::overwrite_existing);
     {
@@ -168,31 +172,30 @@ TEST_F(Merge, RefusesRowsThatReferToNothing) {
     EXPECT_FALSE(std::filesystem::exists(file("fresh.db"))) << sql;
   }
   // A run that is known, with a kernel that it did not have.
-  EXPECT_GT(merge(target, file("merged.db"), file("sound.db")).new_units, 0);
+  EXPECT_GT(merge(target, file("merged.db"), file("sound.db")).new_plans, 0);
   {
     SqlConnection bad(file("sound.db"), SqlConnection::Mode::create);
     bad.execute(
-        "INSERT INTO kernels SELECT run_id, 10000, name, label, class, pass, dtype, launches, "
-        "flops, dram_bytes, coefficients, first_cell FROM kernels WHERE run_id = 1 AND kernel_id = "
-        "0");
+        "INSERT INTO units (run_id, unit_id, gpu_id, pass, name, class, launches, default_time_s, "
+        "default_energy_j) SELECT run_id, 10000, gpu_id, pass, name, class, launches, "
+        "default_time_s, default_energy_j FROM units WHERE run_id = 1 AND unit_id = 0");
   }
   expect_error<DataError>([&] { (void)merge(target, file("merged.db"), file("sound.db")); },
-                          "rows of table kernels refer to rows that are not there");
+                          "rows of table units refer to rows that are not there");
 }
 
 TEST_F(Merge, TakesRunsOfExploreToo) {
   const SweepPlan all = plan();
   const ExplorationInput input = exploration_input(all, all.units.front());
   for (const char* name : {"a.db", "b.db"}) {
-    ResultStore store = ResultStore::open(file(name));
-    store.add(input, explore(input), {name, "{}"});
-    store.add(input, explore(input), {name, "{}"});
+    store_trace(file(name), input, explore(input), {name, "{}"});
+    store_trace(file(name), input, explore(input), {name, "{}"});
   }
   SqlConnection target = open_result_database(file("a.db"));
   EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 2);
   EXPECT_EQ(merge(target, file("a.db"), file("b.db")).new_runs, 0);
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM runs"), 4);
-  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 8);
+  EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM plans"), 4);
   EXPECT_EQ(number(file("a.db"), "SELECT count(DISTINCT command) FROM runs"), 2);
 }
 
@@ -201,7 +204,7 @@ TEST_F(Merge, NamesConflictsAndChangesNothing) {
   run_twice_otherwise(all);
   SqlConnection target = open_result_database(file("a.db"));
   expect_error<DataError>([&] { merge(target, file("a.db"), file("b.db")); },
-                          "unit " + all.units[3].id + " has another result than in",
+                          "plan " + all.units[3].question_id + " has another result than in",
                           "answered in two ways");
   EXPECT_EQ(number(file("a.db"), "SELECT count(*) FROM merges"), 0);
   expect_error<UsageError>([&] { merge(target, file("a.db"), file("a.db")); }, "are one file");
@@ -213,44 +216,19 @@ TEST_F(Merge, KnowsEveryTable) {
   const SweepPlan all = plan();
   run(all, file("a.db"));
   const char* const records = R"(
-    INSERT INTO plan_marks SELECT min(plan_id), 'k', 'r' FROM plans;
-    INSERT INTO validations VALUES (7, 't', 'c', 'v', 'g', 's', 'folds', 5, 5);
-    INSERT INTO validation_points VALUES (7, 0, 'k', 'm', NULL, NULL, 1, 1, 1, 1, 0);
-    INSERT INTO replays VALUES (4, 't', 'c', 'v', 'f', 'n', 'g', 'm/c', 'm/c', NULL, NULL, NULL,
-      1, 1, 1, 1, 1, 1, 1, NULL, NULL, 0, 0, 1, 0, 0);
-    INSERT INTO replay_rows VALUES
-      (4, 'class', 0, 'gemm', 'gemm', NULL, 1, 1, 1, 1, 1, 0, NULL, 'within', 1, NULL, NULL);
-    INSERT INTO replay_steps VALUES (4, 0, 's', 1, 1, 1, 1, 1, 1, NULL, NULL);
-    INSERT INTO verifications VALUES (2, 't', 'c', 'v', 'p', 'm', 'g', 's', 'pass', 1, 1, 5,
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'kept', 'kept');
-    INSERT INTO graph_runs VALUES (6, 't', 'c', 'v', 'f', 'g', 'm/c', 'given', 1, 1, 1, 1, 1, 1, 0,
-      1, 1, 1, 1, 0, 1, 0, 0, 1, 1, NULL, 0, 0, 0, 0, NULL, NULL, NULL);
-    INSERT INTO graph_plans VALUES
-      (8, 6, 'segment', 0, 'feasible', 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, NULL,
-       'strict_waste', 1, 1, 1, 1, NULL, 1, 1, 0, 1, 0);
-    INSERT INTO graph_kernels VALUES (6, 0, 0, 0, 'forward', 'k', 'gemm', 1, 1, 1);
-    INSERT INTO graph_plan_clocks VALUES (8, 0, 0, 0, 'forward', 'k', 'm/c', 1, 1, 1, 'k');
-    INSERT INTO graph_segments VALUES (8, 0, 0, 0, NULL, 'forward', 'm/c', 1, 0, 1, 1, 'k', 0);
-    INSERT INTO graph_settings SELECT 'h', 6, 'f', 'h', min(input_hash), 1, 'g', 0, 0, 0, 0, 0, 'h' FROM inputs;
-    INSERT INTO graph_run_marks VALUES (6, 'k', 'r');
-    INSERT INTO graph_plan_marks VALUES (8, 'k', 'r');
-    INSERT INTO graph_clocks VALUES (6, 'm/c', 1, 1, 1);
-    INSERT INTO graph_front VALUES (6, 0, 1, 1);
-    INSERT INTO graph_collectives VALUES (6, 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1);
-    INSERT INTO pipeline_runs VALUES
-      (3, 't', 'c', 'v', 'r', 'b', 'h', 'p', '1f1b', 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 1, NULL);
-    INSERT INTO pipeline_options VALUES (3, 0, 0, 0, 'forward', 1, NULL, 1, 1, 200);
-    INSERT INTO pipeline_front VALUES (3, 0, 1, 1, 1, 0);
-    INSERT INTO pipeline_plans VALUES
-      (5, 3, 'baseline', 'optimal', NULL, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0);
-    INSERT INTO pipeline_passes VALUES (5, 0, 0, 0, 0, 'forward', 0, 0, 1, 0, 1, 1, 1, 0, 200);)";
+    INSERT INTO caveats SELECT run_id, NULL, 'k', 'r' FROM runs;
+    INSERT INTO caveats SELECT run_id, plan_id, 'k', 'r' FROM plans;
+    INSERT INTO collectives SELECT min(run_id), 0, 'n', 'all_reduce', '', 2, 1, 0, 0, 1 FROM runs;
+    INSERT INTO measurements (measurement_id, measurement_hash, kind, created_utc, command,
+      program_version, measured_file, gpu) VALUES (7, 'h', 'replay', 't', 'c', 'v', 'f', 'g');
+    INSERT INTO measurement_rows (measurement_id, part, row_id, name, predicted_time_s)
+      VALUES (7, 'point', 0, 'k', 1);)";
   open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));
   const MergeCounts first = merge(target, file("b.db"), file("a.db"));
-  EXPECT_EQ(first.new_records, 4);
-  EXPECT_EQ(first.new_runs, 3);  // one of them captured
-  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_records, 0);
+  EXPECT_EQ(first.new_measurements, 1);
+  EXPECT_EQ(first.new_runs, 2);
+  EXPECT_EQ(merge(target, file("b.db"), file("a.db")).new_measurements, 0);
   for (const auto& row :
        rows(file("a.db"),
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'merges'")) {

@@ -6,8 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/made_exploration.hpp"
@@ -20,30 +21,29 @@ constexpr Prices dear_time{.per_kwh = 0.12, .per_gpu_hour = 0.05, .pue = 1.2};
 
 TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
   const TemporaryFolder folder;
-  ResultStore store = ResultStore::open(folder / "r.db");
   ExplorationInput input = small_input();
   input.spec.switching.core_s = input.spec.switching.mem_s =
       0.0;  // else the plan per kernel is late
   const Question cost{Granularity::iteration, Aggregation::global, LeastCost{dear_time}};
   const Question cost_of_kernels{Granularity::kernel, Aggregation::global, LeastCost{dear_time}};
   input.questions = {cost, cost_of_kernels};
-  store.add(input, explore(input), {"explore", "{}"});
+  store_trace(folder / "r.db", input, explore(input), {"explore", "{}"});
   input.questions = {{Granularity::kernel, Aggregation::global, LeastWaste{.slack_frac = 0.1}},
                      cost_of_kernels};
   const Exploration both = explore(input);
-  store.add(input, both, {"explore", "{}"});
+  store_trace(folder / "r.db", input, both, {"explore", "{}"});
+  const ResultStore store = ResultStore::open_read_only(folder / "r.db");
 
-  const PlanChoice alone = choose_plans(store, {false, 1}, "", "", {});
+  const PlanChoice alone = choose_plans(store, 1, "", "", {});
   EXPECT_EQ(alone.plans.front().granularity, "kernel");  // whose choices hold those of one clock
   EXPECT_EQ(alone.plans.size(), 2U);                     // the other one may stand in for it
   EXPECT_FALSE(alone.plans.front().lower_bound_j);
-  EXPECT_EQ(choose_plans(store, {false, 2}, "", "", {}).plans.front().goal, "relaxed_waste");
-  EXPECT_EQ(choose_plans(store, {false, 2}, "", "relaxed_waste", {}).plans.front().goal,
-            "relaxed_waste");
-  EXPECT_EQ(choose_plans(store, {false, 2}, "", "relaxed_waste", {}).plans.front().lower_bound_j,
+  EXPECT_EQ(choose_plans(store, 2, "", "", {}).plans.front().goal, "relaxed_waste");
+  EXPECT_EQ(choose_plans(store, 2, "", "relaxed_waste", {}).plans.front().goal, "relaxed_waste");
+  EXPECT_EQ(choose_plans(store, 2, "", "relaxed_waste", {}).plans.front().lower_bound_j,
             both.plans[0].lower_bound);
   for (const char* goal : {"cost", "least_cost"})
-    EXPECT_EQ(choose_plans(store, {false, 2}, "", goal, {}).plans.front().goal, "least_cost");
+    EXPECT_EQ(choose_plans(store, 2, "", goal, {}).plans.front().goal, "least_cost");
 }
 
 // Of captured runs: the plan that costs least with its changes of clock, and all GPUs' time.
@@ -68,16 +68,13 @@ TEST(PlanChoice, OfACapturedRunTheCheapestAsPlayed) {
     granularity = name_of(plan.result.question.grain);
   }
   const ResultStore store = ResultStore::open_read_only(folder / "r.db");
-  const PlanChoice cheapest = choose_plans(store, {true, 1}, "", "cost", {});
+  const PlanChoice cheapest = choose_plans(store, 1, "", "cost", {});
   EXPECT_EQ(cheapest.plans.front().granularity, granularity);
   // Without a goal it is the one asked first, of which nothing saves here: who names a granularity
   // gets its plan all the same.
-  expect_error<NoPlanError>(
-      [&] {
-        (void)choose_plans(store, {true, 1}, "", "", {});
-      },
-      "keep the default clocks");
-  EXPECT_EQ(choose_plans(store, {true, 1}, "kernel", "", {}).plans.front().goal, "strict_waste");
+  expect_error<NoPlanError>([&] { (void)choose_plans(store, 1, "", "", {}); },
+                            "keep the default clocks");
+  EXPECT_EQ(choose_plans(store, 1, "kernel", "", {}).plans.front().goal, "strict_waste");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "explorer/results/replay_store.hpp"
+#include "explorer/results/measurements.hpp"
 
 #include <filesystem>
 
@@ -44,14 +44,15 @@ TEST(ReplayStore, KeepsEveryRowAndVerdict) {
   {
     const ResultStore store = ResultStore::open_read_only(path);
     const QueryResult rows = store.query(
-        "SELECT name, verdict, source, time_error FROM replay_rows WHERE replay_id = 2 AND "
-        "grouped_by = 'kernel' ORDER BY row_id");
+        "SELECT name, verdict, source, time_error_pct FROM measurement_rows WHERE measurement_id = "
+        "2 AND part = 'kernel' ORDER BY row_id");
     ASSERT_EQ(rows.rows.size(), 2U);
     EXPECT_EQ(std::get<std::string>(rows.rows[0][1]), "off");  // 0.6 ms of 10
     EXPECT_EQ(std::get<std::string>(rows.rows[1][1]), "not predicted");
     EXPECT_TRUE(std::holds_alternative<std::monostate>(rows.rows[1][2]));
     EXPECT_TRUE(std::holds_alternative<std::monostate>(rows.rows[1][3]));
-    const QueryResult step = store.query("SELECT captured_s, measured_j FROM replay_steps");
+    const QueryResult step = store.query(
+        "SELECT measured_time_s, measured_energy_j FROM measurement_rows WHERE part = 'step'");
     ASSERT_EQ(step.rows.size(), 2U);
     EXPECT_DOUBLE_EQ(std::get<double>(step.rows[0][0]), 0.02);
   }

@@ -10,7 +10,9 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/numbers.hpp"
 #include "explorer/results/merge.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
@@ -39,7 +41,7 @@ class Store : public testing::Test {
 
   static std::int64_t add_run(const std::filesystem::path& path,
                               const ExplorationInput& input = small_input()) {
-    return ResultStore::open(path).add(input, explore(input), {"rubato explore", "{}"});
+    return store_trace(path, input, explore(input), {"rubato explore", "{}"});
   }
 
   TemporaryFolder folder_;
@@ -48,15 +50,16 @@ class Store : public testing::Test {
 TEST_F(Store, KeepsEveryNumberOfARun) {
   const ExplorationInput input = small_input();
   const Exploration found = explore(input);
-  ResultStore::open(db()).add(input, found, {"rubato explore", "{}"});
+  store_trace(db(), input, found, {"rubato explore", "{}"});
   const ResultStore store = ResultStore::open_read_only(db());
-  EXPECT_EQ(number(store, "SELECT count(*) FROM profile_cells"), 46 * 6);
-  EXPECT_EQ(number(store, "SELECT count(*) FROM plans"),
-            6);  // five questions and the default clocks
+  EXPECT_EQ(number(store, "SELECT count(*) FROM v_cells"), 46 * 6);
+  EXPECT_EQ(number(store, "SELECT count(*) FROM v_plans"), 5);
   EXPECT_EQ(
-      number(store, "SELECT count(*) FROM plans WHERE status = 'infeasible' AND time_s IS NULL"),
+      number(store, "SELECT count(*) FROM v_plans WHERE status = 'infeasible' AND time_s IS NULL"),
       1);
-  const auto row = store.query("SELECT energy_j, time_s FROM plans WHERE goal = 'edp'").rows.at(0);
+  const auto row =
+      store.query("SELECT planned_energy_j, planned_time_s FROM v_plans WHERE goal = 'edp'")
+          .rows.at(0);
   EXPECT_EQ(std::get<double>(row[0]), found.plans[3].sim.total.energy_j);
   EXPECT_EQ(std::get<double>(row[1]), found.plans[3].sim.total.time_s);
   // The inputs are whole: the run can be made again from the database alone.
@@ -75,38 +78,40 @@ TEST_F(Store, KeepsWhatToKnowBesideAPlan) {
   input.spec.memory_gb = 1.0;
   input.questions = {{Granularity::kernel, Aggregation::global, LeastWaste{}}};
   const Exploration found = explore(input);
-  ResultStore::open(db()).add(input, found, {"rubato explore", "{}"});
+  store_trace(db(), input, found, {"rubato explore", "{}"});
   const ResultStore store = ResultStore::open_read_only(db());
   const auto scaled = std::ranges::count(found.coefficient_sources, CoefficientSource::scaled);
   EXPECT_GT(scaled, 0);
-  EXPECT_EQ(number(store, "SELECT count(*) FROM kernels WHERE coefficients = 'scaled'"), scaled);
+  EXPECT_EQ(number(store, "SELECT count(*) FROM units WHERE source = 'scaled'"), scaled);
   const PlanResult& plan = found.plans.front();
   const auto row = store
                        .query(
-                           "SELECT counted_energy_change_pct, energy_change_expected_pct, "
-                           "clock_switches_per_s FROM v_trace_plans WHERE goal <> 'default'")
+                           "SELECT energy_change_pct, energy_change_expected_pct, "
+                           "planned_energy_change_pct, clock_changes_per_s FROM v_plans")
                        .rows.at(0);
   EXPECT_NEAR(std::get<double>(row[0]),
               change_pct(plan.counted->energy_j, found.baseline.total.energy_j), 1e-9);
-  EXPECT_EQ(std::get<double>(row[1]), plan.interval->energy.median_pct);
-  EXPECT_NEAR(std::get<double>(row[2]),
-              static_cast<double>(plan.sim.total.clock_switches) / plan.sim.total.time_s, 1e-9);
+  EXPECT_NE(std::get<double>(row[0]), std::get<double>(row[2]));
+  EXPECT_NEAR(
+      std::get<double>(row[1]),
+      plan.interval->energy.median_pct + std::get<double>(row[0]) - std::get<double>(row[2]),
+      1e-9);  // moved by what changes of clock take
+  EXPECT_NEAR(std::get<double>(row[3]),
+              static_cast<double>(plan.counted->clock_switches) / plan.counted->time_s, 1e-9);
   for (const Mark& mark : plan.marks) {
-    const auto stored = store.query(
-        "SELECT reason FROM plan_marks m JOIN plans USING (plan_id) "
-        "WHERE goal <> 'default' AND kind = ?",
-        {std::string(name_of(mark.kind))});
+    const auto stored =
+        store.query("SELECT reason FROM v_caveats WHERE plan_id NOT NULL AND kind = ?",
+                    {std::string(name_of(mark.kind))});
     EXPECT_EQ(std::get<std::string>(stored.rows.at(0).at(0)), mark.reason);
   }
-  const auto notes =
-      store.query("SELECT notes FROM v_trace_plans WHERE goal = 'default'").rows.at(0);
+  const auto notes = store.query("SELECT caveats FROM v_runs").rows.at(0);
   EXPECT_EQ(std::get<std::string>(notes[0]), "scaled, too large");
   {
     SqlConnection merged = open_result_database(folder_ / "merged.db");
     EXPECT_EQ(merge(merged, folder_ / "merged.db", db()).new_runs, 1);
   }
   EXPECT_EQ(
-      number(ResultStore::open_read_only(folder_ / "merged.db"), "SELECT count(*) FROM plan_marks"),
+      number(ResultStore::open_read_only(folder_ / "merged.db"), "SELECT count(*) FROM v_caveats"),
       static_cast<std::int64_t>(plan.marks.size() + found.baseline_marks.size()));
 }
 
@@ -121,8 +126,8 @@ TEST_F(Store, PlansSayThatALimitIsNotReached) {
     input.questions.pop_back();  // the one without an answer
     const std::int64_t run = add_run(db(), input);
     const ResultStore store = ResultStore::open_read_only(db());
-    const auto rows = store.query("SELECT notes FROM v_trace_plans WHERE run_id = ?", {run}).rows;
-    EXPECT_EQ(rows.size(), input.questions.size() + 1);
+    const auto rows = store.query("SELECT caveats FROM v_plans WHERE run_id = ?", {run}).rows;
+    EXPECT_EQ(rows.size(), input.questions.size());
     for (const auto& row : rows) {
       const auto* notes = std::get_if<std::string>(&row.at(0));
       const bool says_so =
@@ -130,8 +135,8 @@ TEST_F(Store, PlansSayThatALimitIsNotReached) {
       EXPECT_EQ(says_so, limit_w == 100.0);
     }
     const auto reasons = store.query(
-        "SELECT reason FROM plan_marks JOIN plans USING (plan_id) WHERE run_id = ? AND kind = "
-        "'limit not reached' AND goal = 'default'",
+        "SELECT reason FROM v_caveats WHERE run_id = ? AND kind = 'limit not reached' AND plan_id "
+        "IS NULL",
         {run});
     ASSERT_EQ(reasons.rows.size(), limit_w == 100.0 ? 1U : 0U);
     if (limit_w == 100.0) {
@@ -171,7 +176,7 @@ TEST_F(Store, HostileNamesAreOnlyText) {
   input.trace.name = hostile;
   add_run(db(), input);
   const ResultStore store = ResultStore::open_read_only(db());
-  EXPECT_EQ(std::get<std::string>(store.query("SELECT trace_name FROM runs").rows.at(0).at(0)),
+  EXPECT_EQ(std::get<std::string>(store.query("SELECT work FROM v_runs").rows.at(0).at(0)),
             hostile);
 }
 
@@ -179,11 +184,11 @@ TEST_F(Store, AFailedRunLeavesNothingBehind) {
   add_run(db());
   const ExplorationInput input = small_input();
   Exploration broken = explore(input);
-  broken.cells.back().time_s = -1.0;  // the last table written breaks a CHECK
-  ResultStore store = ResultStore::open(db());
+  broken.cells.back().energy_j = -1.0;  // breaks a CHECK
+  const ResultStore store = ResultStore::open(db());
   expect_error<IoError>(
       [&] {
-        (void)store.add(input, broken, {"", "{}"});
+        (void)store_trace(db(), input, broken, {"", "{}"});
       },
       "CHECK constraint failed");
   EXPECT_EQ(number(store, "SELECT count(*) FROM runs"), 1);
@@ -226,7 +231,7 @@ TEST_F(Store, SaysWhenAPageIsDamaged) {
   expect_error<IoError>(
       [&] {
         const ResultStore store = ResultStore::open_read_only(db());
-        (void)store.query("SELECT sum(time_s) FROM profile_cells");
+        (void)store.query("SELECT sum(time_s) FROM v_cells");
         (void)store.query("SELECT sum(length(text)) FROM inputs");
       },
       "cannot read the database", "the database is damaged");

@@ -11,7 +11,9 @@
 #include "common/file.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/report/run_report.hpp"
+#include "explorer/results/measurements.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
@@ -113,7 +115,7 @@ TEST_F(Verify, UndecidedIsStoredAsSuch) {
   const auto row = ResultStore::open_read_only(db)
                        .query(
                            "SELECT energy_verdict, promised_time_change_high_pct FROM "
-                           "v_verifications")
+                           "v_verified")
                        .rows.at(0);
   EXPECT_EQ(std::get<std::string>(row[0]), "undecided");
   EXPECT_EQ(std::get<double>(row[1]), 1.0);
@@ -139,7 +141,7 @@ TEST_F(Verify, IsStoredWithTheNumbersItSays) {
   const auto row = ResultStore::open_read_only(db)
                        .query(
                            "SELECT measured_energy_change_pct, promised_energy_change_low_pct, "
-                           "energy_verdict, plan_id FROM v_verifications")
+                           "energy_verdict, plan_id FROM v_verified")
                        .rows.at(0);
   EXPECT_NEAR(std::get<double>(row[0]), 100.0 * found.measured_energy.value, 1e-12);
   EXPECT_EQ(std::get<double>(row[1]), -12.0);
@@ -151,11 +153,11 @@ TEST_F(Verify, IsFoundAgainByTheTotalsOfItsPlanAndShownInTheReport) {
   const auto db = folder_ / "r.db";
   const ExplorationInput input = small_input();
   const Exploration explored = explore(input);
-  ResultStore::open(db).add(input, explored, {"rubato explore", "{}"});
+  store_trace(db, input, explored, {"rubato explore", "{}"});
   const auto plan = ResultStore::open_read_only(db)
                         .query(
-                            "SELECT plan_id, granularity, time_s, energy_j FROM plans WHERE "
-                            "goal <> 'default' AND energy_j IS NOT NULL ORDER BY energy_j")
+                            "SELECT plan_id, granularity, planned_time_s, planned_energy_j FROM "
+                            "v_plans WHERE energy_j NOT NULL ORDER BY energy_j")
                         .rows.at(0);
   Verification found = of(two_pairs);
   found.granularity = std::get<std::string>(plan[1]);
@@ -163,10 +165,9 @@ TEST_F(Verify, IsFoundAgainByTheTotalsOfItsPlanAndShownInTheReport) {
   found.plan_energy_j = std::get<double>(plan[3]);
   store_verification(db, found, "rubato verify");
   const ResultStore store = ResultStore::open_read_only(db);
-  const auto row =
-      store.query("SELECT energy_verdict FROM v_verifications WHERE run_id = 1").rows.at(0);
+  const auto row = store.query("SELECT energy_verdict FROM v_verified WHERE run_id = 1").rows.at(0);
   EXPECT_EQ(std::get<std::string>(row[0]), "kept");
-  EXPECT_NE(report_page(store, 1, "r.db").find("\"energy_verdict\":\"kept\""), std::string::npos);
+  EXPECT_NE(trace_page(store, 1, "r.db").find("\"energy_verdict\":\"kept\""), std::string::npos);
 }
 
 }  // namespace

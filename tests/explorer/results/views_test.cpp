@@ -5,12 +5,12 @@
 #include <string>
 #include <variant>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
 #include "common/sqlite.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/small_run.hpp"
 #include "tests/temporary_folder.hpp"
@@ -28,7 +28,7 @@ class Views : public testing::Test {
 
   static void add_run(const std::filesystem::path& path) {
     const ExplorationInput input = small_input();
-    (void)ResultStore::open(path).add(input, explore(input), {"rubato explore", "{}"});
+    (void)store_trace(path, input, explore(input), {"rubato explore", "{}"});
   }
 
   TemporaryFolder folder_;
@@ -38,21 +38,44 @@ TEST_F(Views, SaySlackInPercent) {
   add_run(db());
   add_run(db());
   const ResultStore store = ResultStore::open_read_only(db());
-  for (const char* view : {"v_plans", "v_trace_plans"}) {
-    EXPECT_EQ(number(store, fmt::format("SELECT count(*) > 0 AND count(*) = sum(v.slack_pct = "
-                                        "100.0 * p.slack_frac) FROM {} v JOIN plans p USING "
-                                        "(plan_id) WHERE p.slack_frac IS NOT NULL",
-                                        view)),
-              1)
-        << view;
-    expect_error<UsageError>(
-        [&] { (void)store.query(fmt::format("SELECT slack_frac FROM {}", view)); },
-        "no such column");
-  }
+  EXPECT_EQ(number(store,
+                   "SELECT count(*) > 0 AND count(*) = sum(abs(deadline_s - default_time_s * (1 + "
+                   "(slack_pct + tolerance_pct) / 100)) < 1e-12 * deadline_s) FROM v_plans WHERE "
+                   "slack_pct NOT NULL"),
+            1);
+  expect_error<UsageError>([&] { (void)store.query("SELECT slack_frac FROM v_plans"); },
+                           "no such column");
   EXPECT_GT(number(store,
                    "SELECT count(*) FROM v_compare WHERE run_a = 1 AND run_b = 2 AND "
                    "slack_pct IS NOT NULL"),
             0);
+}
+
+// What a plan takes: the same in its totals, kernels, segments and passes.
+TEST_F(Views, SumsOfPartsAreTheWhole) {
+  add_run(db());
+  const ResultStore store = ResultStore::open_read_only(db());
+  EXPECT_EQ(number(store, "SELECT count(DISTINCT plan_id) FROM v_kernels"), 4);
+  for (const char* parts : {"v_kernels", "v_passes", "v_classes", "v_kernel_clocks"}) {
+    EXPECT_EQ(
+        number(store, std::string("SELECT count(*) FROM v_plans p WHERE energy_j NOT NULL AND "
+                                  "abs((SELECT sum(k.time_s) FROM ") +
+                          parts + " k WHERE k.plan_id = p.plan_id) / planned_time_s - 1) > 1e-9"),
+        0)
+        << parts;
+  }
+  EXPECT_EQ(
+      number(store,
+             "SELECT count(*) FROM v_plans p WHERE energy_j NOT NULL AND (SELECT sum(s.launches "
+             "* s.repeats) FROM v_segments s WHERE s.plan_id = p.plan_id) <> (SELECT "
+             "sum(k.launches) FROM v_kernels k WHERE k.plan_id = p.plan_id)"),
+      0);
+  EXPECT_EQ(
+      number(store,
+             "SELECT count(*) FROM v_clocks c JOIN v_runs r USING (run_id) WHERE c.is_default "
+             "AND abs(c.time_s / r.default_time_s - 1) < 1e-9 AND abs(c.energy_j / "
+             "r.default_energy_j - 1) < 1e-9"),
+      1);
 }
 
 }  // namespace

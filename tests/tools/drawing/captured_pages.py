@@ -72,8 +72,7 @@ def captured_slider(page, folder):
     def rows(sql):
         return json.loads(run("query", "--db", folder / "cl.db", "--json", sql))
 
-    plans = rows("SELECT graph_plan_id, granularity, coalesce(counted_time_change_pct, time_change_pct) AS time, "
-                 "coalesce(counted_energy_change_pct, energy_change_pct) AS energy FROM v_graph_plans WHERE energy_j IS NOT NULL")
+    plans = rows("SELECT plan_id, granularity, time_change_pct AS time, energy_change_pct AS energy FROM v_plans WHERE energy_j IS NOT NULL")
     shown = []
     for slack in (6, 3, 1.5, 0.5, 0):
         page.evaluate(f"(() => {{ const s = document.getElementById('slack'); s.value = {slack}; s.dispatchEvent(new Event('input')); }})()")
@@ -81,8 +80,8 @@ def captured_slider(page, folder):
         energy, time = percents(text(page, "#slider-plan").split(":", 2)[2])
         assert abs(energy - best["energy"]) < 0.006 and abs(time - best["time"]) < 0.006, (slack, best, text(page, "#slider-plan"))
         chosen = int(page.evaluate("document.getElementById('plan').value"))
-        assert abs(next(p["energy"] for p in plans if p["graph_plan_id"] == chosen) - best["energy"]) < 1e-9, (chosen, best)
-        clocks = {row["clock"] for row in rows(f"SELECT DISTINCT clock FROM graph_plan_clocks WHERE graph_plan_id = {chosen}")}
+        assert abs(next(p["energy"] for p in plans if p["plan_id"] == chosen) - best["energy"]) < 1e-9, (chosen, best)
+        clocks = {row["clock"] for row in rows(f"SELECT DISTINCT clock FROM v_kernel_clocks WHERE plan_id = {chosen}")}
         drawn = set(page.evaluate("[...document.querySelectorAll('#kernels-table tbody tr')].map((row) => row.cells[2].textContent)"))
         assert drawn == clocks, (slack, drawn, clocks)
         assert count(page, "#front .plan rect[stroke='var(--ink)']") == 1

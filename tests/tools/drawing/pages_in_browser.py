@@ -231,7 +231,7 @@ slack_pct = 1
     sound(page, report(folder, db.name, "late.html", "--experiment", "latest"))
     units = json.loads(run("top", "--db", db, "--json"))
     assert not any("slack missed" in (unit["notes"] or "") for unit in units), units
-    late = json.loads(run("query", "--db", db, "--json", "SELECT count(*) AS n FROM v_units WHERE in_time = 0"))[0]["n"]
+    late = json.loads(run("query", "--db", db, "--json", "SELECT count(*) AS n FROM v_plans WHERE in_time = 0"))[0]["n"]
     assert late > 0
     kept = units[0]
     assert percents(text(page, "#answer"))[0] == round(kept["energy_change_pct"], 2), text(page, "#answer")

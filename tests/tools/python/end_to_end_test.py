@@ -98,10 +98,10 @@ class EndToEnd(WithProgram):
                 rubato.run("verify", "--plan", plan, "--measured", self.folder / "dry.csv", ok=[0])
             self.assertEqual(self.verify(plan, "dry.csv")["energy"]["verdict"], "missed")
         with rubato.Results(self.db, pandas=False) as results:
-            self.assertEqual([(row["energy_verdict"], row["graph_plan_id"]) for row in results.verifications][-2:],
+            self.assertEqual([(row["energy_verdict"], row["plan_id"]) for row in results.verified][-2:],
                              [("kept", report.plan_id), ("missed", report.plan_id)])
-        self.assertIn("Measured savings beside the promised ones", rubato.run("show", "graph:1", "--db", self.db))
-        rubato.run("report", "--run", "graph:1", "--db", self.db, "-o", self.folder / "page.html")
+        self.assertIn("Measured savings beside the promised ones", rubato.run("show", "1", "--db", self.db))
+        rubato.run("report", "--run", "1", "--db", self.db, "-o", self.folder / "page.html")
         self.assertIn('"energy_verdict":"missed"', (self.folder / "page.html").read_text(encoding="utf-8"))
 
 

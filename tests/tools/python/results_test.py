@@ -30,7 +30,7 @@ class FromPython(WithProgram):
         with rubato.Results(self.db, pandas=False) as results:
             stored = {row["granularity"]: row for row in results.plans}
             self.assertEqual(stored["kernel"]["planned_energy_j"], tables["plans"][2]["energy_j"])
-            self.assertIn("v_plan_clocks", results.names)
+            self.assertIn("v_segments", results.names)
             self.assertEqual(results.query("SELECT count(*) AS n FROM runs WHERE run_id = ?", [1]), [{"n": 1}])
 
     @unittest.skipIf(pandas is None, "python3-pandas is not installed")

@@ -110,16 +110,16 @@ class Manners(ProgramCase):
     def test_a_name_says_the_form(self):
         self.run_program("explore", *FEW, "--db", "r.db")
         self.run_program("export", "--db", "r.db", "-o", "p.json")
-        self.assertEqual(len(json.loads((self.folder / "p.json").read_text())), 2)
+        self.assertEqual(len(json.loads((self.folder / "p.json").read_text())), 1)
         self.run_program("export", "--db", "r.db", "-o", "p.jsonl")
-        self.assertEqual(len([json.loads(line) for line in (self.folder / "p.jsonl").read_text().splitlines()]), 2)
+        self.assertEqual(len([json.loads(line) for line in (self.folder / "p.jsonl").read_text().splitlines()]), 1)
         self.run_program("export", "--db", "r.db", "-o", "p.csv")
-        self.assertTrue((self.folder / "p.csv").read_text().startswith("plan_id,"))
+        self.assertTrue((self.folder / "p.csv").read_text().startswith("kind,run_id,plan_id,"))
         self.assertIn("--csv does nothing with --plan", self.run_program("export", "--db", "r.db", "--plan", "latest", "--csv", status=2).stderr)
         self.assertIn("expected a name that ends in .svg",
                       self.run_program("sweep-latency", "--latencies-us", "10", "--plot", "s.png", status=2).stderr)
         self.run_program("export", "--db", "r.db", "-o", "p.json", "--csv")  # an option outweighs a name
-        self.assertTrue((self.folder / "p.json").read_text().startswith("plan_id,"))
+        self.assertTrue((self.folder / "p.json").read_text().startswith("kind,run_id,plan_id,"))
 
     def test_percentages(self):
         with_sign, without = (json.loads(self.run_program("explore", *FEW, "--slack", slack, "--json").stdout) for slack in ("5 %", "5"))
@@ -140,7 +140,7 @@ class Manners(ProgramCase):
         self.assertIn("Undecided: ", told)
         self.assertIn(" undecided\n", told)
         self.assertNotIn("The promised saving came", told)
-        self.assertIn("undecided", self.run_program("query", "--db", "r.db", "SELECT energy_verdict FROM v_verifications").stdout)
+        self.assertIn("undecided", self.run_program("query", "--db", "r.db", "SELECT energy_verdict FROM v_verified").stdout)
 
     def test_nothing_is_said_of_one_pipeline(self):
         for command in ("plan", "front"):
@@ -191,7 +191,7 @@ class Manners(ProgramCase):
 
     def test_tables_fit_the_terminal(self):
         self.run_program("explore", *FEW, "--db", "r.db")
-        question = ("query", "--db", "r.db", "SELECT plan_id, granularity, goal, status, trace_name, gpu, time_s, energy_j, energy_change_pct FROM v_trace_plans")
+        question = ("query", "--db", "r.db", "SELECT plan_id, granularity, goal, status, work, gpu, time_s, energy_j, energy_change_pct FROM v_plans")
         piped = self.run_program(*question).stdout  # a pipe gets every column
         self.assertEqual(self.run_program(*question, "--wide").stdout, piped)
         for columns in (40, 60, 80):  # SELECT is the user's choice: a block of lines per row
@@ -234,18 +234,20 @@ class Manners(ProgramCase):
         self.assertIn("the database has no captured run whose plan could be played", told)
         for capture in named.values():
             self.run_program("explore", *capture, *FEW, "--slack", "10,20", "--db", "r.db")
+        plans = [row["plan_id"] for row in json.loads(self.run_program(
+            "query", "--db", "r.db", "--json", "SELECT plan_id FROM v_plans WHERE kind = 'capture' ORDER BY plan_id").stdout)]
         own = self.run_program("transfer", *named["a"], "--db", "r.db", "--json")  # its own, not the newest; of the least slack
-        self.assertIn("note: plan graph:1 (iteration, in at most 10 % more time), found on ", own.stderr)
+        self.assertIn(f"note: plan {plans[0]} (iteration, in at most 10 % more time), found on ", own.stderr)
         row = json.loads(own.stdout)[0]
-        self.assertEqual((row["plan_id"], row["plan_captures"]), (1, str(named["a"][0])))
+        self.assertEqual((row["plan_id"], row["plan_captures"]), (plans[0], str(named["a"][0])))
         self.assertAlmostEqual(row["energy_change_pct"], row["own_energy_change_pct"], places=9)
         (self.folder / "other.json.gz").write_bytes(named["a"][0].read_bytes())
         newest = self.run_program("transfer", "other.json.gz", *named["a"][1:], "--db", "r.db")
-        self.assertTrue(newest.stdout.startswith("plan graph:3 (iteration, in at most 10 % more time), found on\n"), newest.stdout)
+        self.assertTrue(newest.stdout.startswith(f"plan {plans[2]} (iteration, in at most 10 % more time), found on\n"), newest.stdout)
         self.assertIn("There the plan changes energy by ", newest.stdout)
         told = self.run_program("transfer", named["a"][0], "--db", "r.db", "--plan", "1", status=2).stderr
-        self.assertIn("kineto_a100_ddp2_resnet.json.gz: is a capture; --plan 1 is of traces\n  hint: --plan graph:N takes one of a captured run", told)
-        told = self.run_program("transfer", named["a"][0], "--plan", "graph:1", status=2).stderr
+        self.assertIn("kineto_a100_ddp2_resnet.json.gz: is a capture; --plan 1 is of traces\n  hint: --plan N takes one of a captured run", told)
+        told = self.run_program("transfer", named["a"][0], "--plan", "1", status=2).stderr
         self.assertIn("--db is missing", told)
 
     def test_colours_are_for_terminals(self):
@@ -306,7 +308,7 @@ class Manners(ProgramCase):
         self.assertTrue(told.stdout.startswith("standard input on "), told.stdout)
         told = self.run_program("explore", "-", *FEW, "--json", input=(self.folder / "t.json").read_text())
         self.assertEqual(json.loads(told.stdout)["run"][0]["trace"], "standard input")
-        self.assertIn("standard input", self.run_program("query", "--db", "r.db", "SELECT captures FROM graph_runs").stdout)
+        self.assertIn("standard input", self.run_program("query", "--db", "r.db", "SELECT work FROM v_runs").stdout)
         self.assertIn("error: standard input:1:", self.run_program("trace", "show", "-", input="{", status=3).stderr)
 
     def test_standard_input_on_pages(self):

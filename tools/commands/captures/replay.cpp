@@ -10,7 +10,7 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
-#include "explorer/results/replay_store.hpp"
+#include "explorer/results/measurements.hpp"
 #include "models/gpu/device.hpp"
 #include "models/validation/logged_power.hpp"
 #include "sim/timeline/graph.hpp"

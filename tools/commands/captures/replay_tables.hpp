@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "explorer/results/replay_store.hpp"
+#include "explorer/results/measurements.hpp"
 #include "tools/terminal/output_table.hpp"
 
 namespace rubato {

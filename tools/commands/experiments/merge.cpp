@@ -42,15 +42,15 @@ Action setup_merge(CommandLine& app) {
     OutputTable table({{"source"},
                        {"new_runs", "new runs"},
                        {"known_runs", "known runs"},
-                       {"new_units", "new units"},
-                       {"known_units", "known units"},
-                       {"new_records", "new validations, pipelines"}});
+                       {"new_plans", "new plans"},
+                       {"known_plans", "known plans"},
+                       {"new_measurements", "new measurements"}});
     try {
       for (const std::string& source : o->sources) {
         refuse_if_interrupted();
         const MergeCounts counts = target.take(source);
-        table.add_row({source, counts.new_runs, counts.known_runs, counts.new_units,
-                       counts.known_units, counts.new_records});
+        table.add_row({source, counts.new_runs, counts.known_runs, counts.new_plans,
+                       counts.known_plans, counts.new_measurements});
         context.report({.done = table.rows(), .total = o->sources.size(), .note = source});
       }
       target.finish();

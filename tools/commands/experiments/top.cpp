@@ -10,7 +10,6 @@
 #include "common/text.hpp"
 #include "explorer/results/plan_choice.hpp"
 #include "explorer/results/store.hpp"
-#include "explorer/results/unit_choice.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/answer.hpp"
@@ -44,9 +43,7 @@ constexpr std::size_t run_column = 0, energy_column = 1, time_column = 2, granul
 
 std::string unit_text(const std::vector<SqlValue>& row, std::string_view notes) {
   const auto pct = [](const SqlValue& value) { return change_words(real(value)); };
-  const auto* run = std::get_if<std::int64_t>(&row[run_column]);
-  return fmt::format("run {}, per {}: energy {}, time {}{}",
-                     run != nullptr ? std::to_string(*run) : text(row[run_column]),
+  return fmt::format("run {}, per {}: energy {}, time {}{}", whole(row[run_column]),
                      text(row[granularity_column]), pct(row[energy_column]), pct(row[time_column]),
                      notes.empty() ? "" : fmt::format(" [{}]", notes));
 }
@@ -72,20 +69,19 @@ Answer top_answer(const QueryResult& found, const QueryResult& kept, std::string
                                 unit_text(first, notes_of(first))));
 }
 
-// The first `count` units, or `unit_id` alone. Columns without room are left out from the right.
+// The first `count` units, or `plan_id` alone. Columns without room are left out from the right.
 QueryResult units(const ResultStore& store, const UnitOrder& order, std::uint64_t count,
-                  const SqlValue& unit_id = {}) {
+                  const SqlValue& plan_id = {}) {
   return store.query(
-      fmt::format("SELECT coalesce(run_id, 'graph:' || graph_run_id) AS run_id, "
-                  "energy_change_pct, time_change_pct, granularity, slack_pct, trace_name AS "
-                  "trace, gpu, energy_change_low_pct, energy_change_high_pct, measured_pct, "
-                  "power_limit_w, switch_latency_us, switch_stall_us, goal, aggregation, notes "
-                  "FROM v_units WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
-                  "AND {} AND (?4 IS NULL OR unit_id = ?4) "
-                  "ORDER BY {}, unit_id LIMIT ?3",
+      fmt::format("SELECT run_id, energy_change_pct, time_change_pct, granularity, slack_pct, work "
+                  "AS trace, gpu, energy_change_low_pct, energy_change_high_pct, measured_pct, "
+                  "power_limit_w, switch_latency_us, switch_stall_us, goal, aggregation, caveats "
+                  "AS notes FROM v_plans WHERE energy_j IS NOT NULL AND in_time IS NOT 0 "
+                  "AND {} AND (?4 IS NULL OR plan_id = ?4) "
+                  "ORDER BY {}, question_hash LIMIT ?3",
                   unit_condition, order.expression),
       {order.experiment_id, order.most_time_pct ? SqlValue(*order.most_time_pct) : SqlValue(),
-       static_cast<std::int64_t>(count), unit_id});
+       static_cast<std::int64_t>(count), plan_id});
 }
 
 }  // namespace
@@ -123,7 +119,7 @@ Action setup_top(CommandLine& app) {
     const UnitOrder order{id, order_by(o->by), o->most_time_pct};
     const QueryResult found = units(store, order, o->count);
     if (o->format == OutputFormat::table && !found.rows.empty()) {
-      const std::optional<std::string> best = best_unit(store, order);
+      const std::optional<std::int64_t> best = best_unit(store, order);
       print_notes(answer_text(
           id.empty() ? fmt::format("Units of {}", printable(o->db))
                      : fmt::format("Units of experiment '{}'", printable(o->experiment)),

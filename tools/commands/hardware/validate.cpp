@@ -10,7 +10,7 @@
 #include "common/text.hpp"
 #include "explorer/confidence/campaigns.hpp"
 #include "explorer/coverage.hpp"
-#include "explorer/results/validation_store.hpp"
+#include "explorer/results/measurements.hpp"
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"
 #include "tools/command_line.hpp"

@@ -10,7 +10,7 @@
 
 #include "common/error.hpp"
 #include "explorer/plan/defaults.hpp"
-#include "explorer/results/pipeline_store.hpp"
+#include "explorer/results/stage_rows.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -142,12 +142,19 @@ std::string multiply_note(const PipelineInput& input, const PipelineWork& work) 
 
 void store_pipeline(const std::string& db, const PipelinePlanner& planner,
                     const std::vector<PipelineResult>& plans, const PipelineInput& input,
-                    const RunContext& context) {
-  const std::int64_t run_id =
-      add_pipeline(db, planner, plans,
-                   {context.command_line, profile_name(input), switch_model(input).core,
-                    input.tensor_parallel, input.data_parallel});
-  tell("stored as pipeline run {} in {}\n", run_id, db);
+                    const LoadedPipeline& loaded, const RunContext& context) {
+  PipelineRecord record{.command = context.command_line,
+                        .profile = profile_name(input),
+                        .switching = switch_model(input),
+                        .tensor_parallel = input.tensor_parallel,
+                        .data_parallel = input.data_parallel,
+                        .clock_per_kernel = input.clock_per == "kernel",
+                        .marks = [&](const PipelinePlan& plan) { return marks_of(loaded, plan); }};
+  if (loaded.modelled) {
+    record.spec = loaded.modelled->spec;
+    record.grid = grid_name(loaded.modelled->spec, loaded.modelled->grid);
+  }
+  tell("stored as run {} in {}\n", add_pipeline(db, planner, plans, record), db);
 }
 
 Action setup_pipeline(CommandLine& app) {

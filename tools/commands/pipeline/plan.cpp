@@ -324,7 +324,7 @@ ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
   const OutputTable table = plans_table(o, planner, plans, loaded);
   print_plans(o, planner, plans, table, loaded);
   // First, so that a file that cannot be written loses nothing. Parts cannot be stored as such.
-  if (!o.db.empty() && !is_part()) store_pipeline(o.db, planner, plans, o.input, context);
+  if (!o.db.empty() && !is_part()) store_pipeline(o.db, planner, plans, o.input, loaded, context);
   write_files(o, planner, plans, table, loaded, context);
   return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done
                                                             : ExitStatus::no_plan;

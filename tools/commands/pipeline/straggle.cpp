@@ -165,7 +165,7 @@ ExitStatus run_straggle(StraggleOptions o, const RunContext& context) {
                   replicas_text(o.input)) +
           interval_note(loaded, shown),
       o.format);
-  if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, context);
+  if (!o.db.empty()) store_pipeline(o.db, planner, plans, o.input, loaded, context);
   return ExitStatus::done;
 }
 

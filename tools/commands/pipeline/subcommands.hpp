@@ -86,6 +86,6 @@ void check_storable(const PipelineWork& work);
 /// Adds a run to a database and says so.
 void store_pipeline(const std::string& db, const PipelinePlanner& planner,
                     const std::vector<PipelineResult>& plans, const PipelineInput& input,
-                    const RunContext& context);
+                    const LoadedPipeline& loaded, const RunContext& context);
 
 }  // namespace rubato

@@ -13,7 +13,7 @@
 #include "common/numbers.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "explorer/results/answers.hpp"
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 #include "tools/commands/plans/captured_tables.hpp"
 #include "tools/terminal/exploration_answer.hpp"
 

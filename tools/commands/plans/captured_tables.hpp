@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {

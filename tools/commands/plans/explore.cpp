@@ -13,6 +13,7 @@
 #include "common/text.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "explorer/slack_ladder.hpp"
 #include "models/measured/measured_table.hpp"
 #include "sim/timeline/plan.hpp"
@@ -304,19 +305,19 @@ ExitStatus run(const ExploreOptions& o, const CommandLine& line, const RunContex
   input.switching = switch_model(o.switching, input.spec);
   if (o.table.given())
     plan_on_table(o.table, has_trace ? std::optional(input.trace) : std::nullopt, input);
-  std::optional<ResultStore> store;  // which cannot be written is better known before the work
   const PlanFileDatabase db(o.db, o.plan_file);
-  if (!db.path().empty()) store = ResultStore::open(db.path());
+  // A database that cannot be written is better known before the work than after it.
+  if (!db.path().empty()) (void)open_result_database(db.path());
   const SearchLimits limits{o.limits.time_s, o.limits.gap_pct.value_or(0.0) / percent};
   give_parts();
   const Exploration found = explore(input, limits, context);
   print_results(o, input, found, context);
   if (!o.timeline.empty()) write_timeline(o, input, found);
-  if (store) {
+  if (!db.path().empty()) {
     const std::int64_t run =
-        store->add(input, found, {context.command_line, options_json(o, input)});
+        store_trace(db.path(), input, found, {context.command_line, options_json(o, input)});
     if (db.is_kept()) tell("stored as run {} in {}\n", run, o.db);
-    db.write_plan(fmt::format("run:{}", run));
+    db.write_plan(fmt::format("{}", run));
   }
   const bool none = std::ranges::none_of(found.plans, [](const PlanResult& plan) {
     return plan.found() && plan.status != SolveStatus::infeasible;  // late with its changes

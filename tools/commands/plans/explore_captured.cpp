@@ -16,7 +16,7 @@
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "explorer/limited_exploration.hpp"
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"
@@ -316,6 +316,7 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
   }
   const ClockGrid at_capture(input.spec, {input.captured_clock});
   request.captured_clock = at_capture.label(*at_capture.find(input.captured_clock));
+  request.grid = input.grid;
   input.switching = captured_switching(o.switching, input.spec);
   return run;
 }
@@ -341,8 +342,8 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   if (!o.timeline.empty()) write_timeline(o, found);
   if (!db.path().empty()) {
     const std::int64_t id = store_graph_run(db.path(), request, found);
-    if (db.is_kept()) tell("stored as graph run {} in {}\n", id, o.db);
-    db.write_plan(fmt::format("graph:{}", id), input.spec);
+    if (db.is_kept()) tell("stored as run {} in {}\n", id, o.db);
+    db.write_plan(fmt::format("{}", id), input.spec);
   }
   const bool none = std::ranges::none_of(
       found.plans, [](const GraphPlanOutcome& outcome) { return outcome.result.found(); });

@@ -7,7 +7,7 @@
 
 #include "common/error.hpp"
 #include "common/run_context.hpp"
-#include "explorer/results/graph_store.hpp"
+#include "explorer/results/capture_rows.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/disturbance.hpp"
 #include "tools/options/switching.hpp"

@@ -132,7 +132,7 @@ void write_pictures(const TransferOptions& o, const StoredPlan& plan,
   if (!o.plot.empty()) write_output(o.plot, transfer_svg(caption, drawn));
 }
 
-constexpr std::string_view captured_prefix = "graph:", given_suffix = ".csv";
+constexpr std::string_view given_suffix = ".csv";
 
 void require_database(const TransferOptions& o) {
   if (!o.db.empty()) return;
@@ -145,22 +145,21 @@ void require_database(const TransferOptions& o) {
 // for come before those of experiments.
 // @param runs  rows of id and name, newest first; not empty
 template <class Fits>
-std::int64_t plan_for(const ResultStore& store, bool captured, const QueryResult& runs,
-                      const Fits& fits) {
+std::int64_t plan_for(const ResultStore& store, const QueryResult& runs, const Fits& fits) {
   const auto fitting =
       std::ranges::find_if(runs.rows, [&](const auto& row) { return fits(text(row[1])); });
   const auto& row = fitting != runs.rows.end() ? *fitting : runs.rows.front();
-  return choose_plans(store, {.captured = captured, .id = whole(row[0])}, "", "", {})
-      .plans.front()
-      .id;
+  return choose_plans(store, whole(row[0]), "", "", {}).plans.front().id;
 }
 
 std::int64_t plan_for(const ResultStore& store, std::span<const Target> targets) {
   const QueryResult found = store.query(
-      "SELECT run_id, trace_name FROM runs ORDER BY asked DESC, created_utc DESC, run_id DESC");
+      "SELECT run_id, work FROM v_runs WHERE kind = 'trace' ORDER BY asked DESC, created_utc DESC, "
+      "run_id DESC");
   if (found.rows.empty())
-    throw UsageError("the database has no runs", {.in = {}, .hint = "name a plan with --plan"});
-  return plan_for(store, false, found, [&](const std::string& trace) {
+    throw UsageError("the database has no runs of traces",
+                     {.in = {}, .hint = "name a plan with --plan"});
+  return plan_for(store, found, [&](const std::string& trace) {
     return std::ranges::any_of(targets,
                                [&](const Target& target) { return target.trace.name == trace; });
   });
@@ -174,21 +173,21 @@ std::string base_name(std::string_view file) {
 // was stored.
 std::int64_t plan_for(const ResultStore& store, const std::vector<std::string>& files) {
   const QueryResult found = store.query(
-      "SELECT graph_run_id, captures FROM graph_runs ORDER BY asked DESC, created_utc DESC, "
-      "graph_run_id DESC");
+      "SELECT run_id, work FROM v_runs WHERE kind = 'capture' ORDER BY asked DESC, created_utc "
+      "DESC, run_id DESC");
   if (found.rows.empty()) {
     throw UsageError("the database has no captured run whose plan could be played",
                      {.in = {}, .hint = "store one with 'rubato explore CAPTURE --db FILE'"});
   }
-  return plan_for(store, true, found, [&](const std::string& captures) {
+  return plan_for(store, found, [&](const std::string& captures) {
     return std::ranges::equal(split(captures, '\n'), files, {}, base_name, base_name);
   });
 }
 
 template <class Plan>
-void tell_taken(const TransferOptions& o, const Plan& plan, std::string_view another) {
+void tell_taken(const TransferOptions& o, const Plan& plan) {
   if (o.plan.empty())
-    tell("note: {}, is the one taken; --plan {} another\n", found_words(name_of(plan)), another);
+    tell("note: {}, is the one taken; --plan N names another\n", found_words(name_of(plan)));
 }
 
 // Captured runs on which to play a plan: files of each.
@@ -207,12 +206,12 @@ std::vector<std::vector<std::string>> captured_runs(const TransferOptions& o) {
 
 ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
   const std::optional<std::int64_t> plan_id =
-      o.plan.empty() ? std::nullopt : std::optional(plan_named(o.plan).id);
+      o.plan.empty() ? std::nullopt : std::optional(plan_named(o.plan));
   const std::vector<std::vector<std::string>> runs = captured_runs(o);
   check_result_database(o.db);
   const ResultStore store = read_results(o.db);
   StoredGraphPlan plan = load_graph_plan(store, plan_id ? *plan_id : plan_for(store, runs.front()));
-  tell_taken(o, plan, "graph:N names");
+  tell_taken(o, plan);
   plan.host_power_w = o.host_power_w.value_or(plan.host_power_w);
   CapturedRunOptions each = o.captured;
   each.step = o.step.step;
@@ -223,12 +222,11 @@ ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
     each.files = runs[i];
     CapturedRun run = captured_run(each, context);
     if (run.input.spec.name != plan.gpu) {
-      throw UsageError(
-          fmt::format("{}: is of {}; the plan is for {}", runs[i].front(), run.input.spec.name,
-                      plan.gpu),
-          {.in = {},
-           .hint = "--gpu says which spec a capture is priced with, --plan graph:N which "
-                   "plan is played"});
+      throw UsageError(fmt::format("{}: is of {}; the plan is for {}", runs[i].front(),
+                                   run.input.spec.name, plan.gpu),
+                       {.in = {},
+                        .hint = "--gpu says which spec a capture is priced with, --plan N which "
+                                "plan is played"});
     }
     const std::string first = with_input_named(runs[i].front());
     Transfer found = transfer(store, plan, std::move(run.input), context);
@@ -259,23 +257,33 @@ StoredPlan plan_of(const TransferOptions& o, std::span<const Target> targets) {
   check_result_database(o.db);
   const ResultStore store = read_results(o.db);
   StoredPlan plan =
-      load_plan(store, o.plan.empty() ? plan_for(store, targets) : plan_named(o.plan).id);
-  tell_taken(o, plan, "names");
+      load_plan(store, o.plan.empty() ? plan_for(store, targets) : plan_named(o.plan));
+  tell_taken(o, plan);
   say_if_not_calibrated(plan.spec);
   return plan;
+}
+
+// Whether --plan is the number of a plan of a captured run.
+bool names_captured_plan(const TransferOptions& o) {
+  if (o.plan.empty() || o.db.empty() || o.plan.ends_with(given_suffix)) return false;
+  return !read_results(o.db)
+              .query("SELECT 1 FROM v_plans WHERE plan_id = ? AND kind = 'capture'",
+                     {plan_named(o.plan)})
+              .rows.empty();
 }
 
 ExitStatus run(const TransferOptions& o, const RunContext& context) {
   const auto capture = std::ranges::find_if(o.traces, names_capture);
   const bool captured = !o.ranks.empty() || capture != o.traces.end();
-  if (o.plan.starts_with(captured_prefix) || (o.plan.empty() && captured))
+  const bool needs_database = o.db.empty() && !o.plan.ends_with(given_suffix);
+  if (names_captured_plan(o) || (captured && (o.plan.empty() || needs_database)))
     return run_captured(o, context);
   if (capture != o.traces.end()) {
     throw UsageError(
         fmt::format("{}: is a capture; --plan {} is of traces", with_input_named(*capture), o.plan),
         {.in = {},
-         .hint = "--plan graph:N takes one of a captured run; 'rubato trace import FILE -o "
-                 "step.json' makes a trace"});
+         .hint = "--plan N takes one of a captured run; 'rubato trace import FILE -o step.json' "
+                 "makes a trace"});
   }
   const CapturedRunOptions& c = o.captured;
   if (!o.ranks.empty() || !c.captured.clock.empty() || !c.captured.power.empty() ||
@@ -283,7 +291,7 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
     throw UsageError(
         "--ranks, --captured-clock, --power, --step and --partial are for "
         "plans of captured runs",
-        {.in = {}, .hint = "--plan graph:N takes one"});
+        {.in = {}, .hint = "--plan N takes one"});
   }
   const std::vector<Target> targets = targets_of(o);
   if (targets.empty())
@@ -313,9 +321,8 @@ Action setup_transfer(CommandLine& app) {
   app.add_option("--db", o->db, "Result database with the plan");
   app.add_option(
       "--plan", o->plan,
-      "plan_id, or graph:N: graph_plan_id N of a captured run [the best plan of the latest run of "
-      "what is named, else of the latest run]; FILE.csv: columns kernel, mem, core, e.g. a "
-      "published plan");
+      "Plan of the database, by its plan_id [the best plan of the latest run of what is named, "
+      "else of the latest run]; FILE.csv: columns kernel, mem, core, e.g. a published plan");
   app.add_option("--clocks", o->clocks,
                  "Of a plan from a file: the clocks its own one is chosen from [the spec's first "
                  "grid]");

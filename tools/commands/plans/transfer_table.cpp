@@ -72,7 +72,7 @@ TransferredPlan name_of(const StoredPlan& plan) {
 }
 
 TransferredPlan name_of(const StoredGraphPlan& plan) {
-  return {.plan = fmt::format("plan graph:{}", plan.plan_id),
+  return {.plan = fmt::format("plan {}", plan.plan_id),
           .question = fmt::format("{}, in at most {} % more time", name_of(plan.question.grain),
                                   format_number(percent * plan.question.slack_frac)),
           .found_on = plan.captures,

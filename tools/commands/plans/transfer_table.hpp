@@ -12,7 +12,7 @@ namespace rubato {
 
 /// A plan as sentences and tables name it.
 struct TransferredPlan {
-  std::string plan;      ///< "plan 9", "plan graph:9", "the given plan"
+  std::string plan;      ///< "plan 9", "the given plan"
   std::string question;  ///< "kernel, global, strict_waste", "segment, in at most 1 % more time"
   std::string found_on;  ///< a trace, or files, one a line
   std::string gpu;       ///< "RTX 3080 Ti, 350 W", printable

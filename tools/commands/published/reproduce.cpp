@@ -10,6 +10,7 @@
 #include "common/file.hpp"
 #include "common/suggest.hpp"
 #include "explorer/results/store.hpp"
+#include "explorer/results/trace_rows.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/published/kareus2026.hpp"
@@ -65,11 +66,10 @@ bool is_markdown(const std::string& path) {
 ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
   expect_known(o.experiment);
   const bool markdown = !o.report.empty() && is_markdown(o.report);
-  std::optional<ResultStore> store;
   if (!o.db.empty()) {
     if (o.experiment != "spaan2026" && o.experiment != "all")
       throw UsageError(fmt::format("--db stores the run of spaan2026; {} has none", o.experiment));
-    store = ResultStore::open(o.db);
+    (void)open_result_database(o.db);  // better known before the work than after it
   }
   std::optional<Spaan2026> spaan;
   const std::vector<Reproduction> list = reproductions(o, context, spaan);
@@ -85,9 +85,10 @@ ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
       if (&one != &list.back()) print("\n");
     }
   }
-  if (store) {
-    const std::int64_t run_id = store->add(spaan->input, spaan->found,
-                                           {context.command_line, R"({"experiment":"spaan2026"})"});
+  if (!o.db.empty()) {
+    const std::int64_t run_id =
+        store_trace(o.db, spaan->input, spaan->found,
+                    {context.command_line, R"({"experiment":"spaan2026"})"});
     tell("stored as run {} in {}\n", run_id, o.db);
   }
   return ExitStatus::done;

@@ -43,7 +43,7 @@ std::int64_t number(const QueryResult& result) {
 }
 
 // Says so where A and B answer the same questions about other energies.
-void note_host_power(const ResultStore& store, StoredRun a, StoredRun b) {
+void note_host_power(const ResultStore& store, std::int64_t a, std::int64_t b) {
   const double a_w = stored_host_power_w(store, a), b_w = stored_host_power_w(store, b);
   if (a_w == b_w) return;
   tell(
@@ -59,62 +59,36 @@ void note_prices(const QueryResult& rows) {
   if (priced) tell("note: least_cost plans answer the prices of their own run\n");
 }
 
-Pairs pairs_of_runs(const ResultStore& store, StoredRun a, StoredRun b) {
-  note_host_power(store, a, b);
-  const char* kind = a.captured ? "capture" : "trace";
+Pairs pairs_of_runs(const ResultStore& store, const StoredRun& a, const StoredRun& b) {
+  if (a.kind != b.kind) {
+    throw UsageError(fmt::format("run {} is of a {}, run {} of a {}", a.id, a.kind, b.id, b.kind),
+                     {.in = {}, .hint = "compare runs of one kind"});
+  }
+  note_host_power(store, a.id, b.id);
   const auto only = [&](std::int64_t here, std::int64_t there) {
     return number(store.query(
-        "SELECT count(*) FROM v_plans p WHERE kind = ?3 AND run_id = ?1 AND NOT EXISTS (SELECT 1 "
-        "FROM v_plans q WHERE q.kind = ?3 AND q.run_id = ?2 AND q.granularity = p.granularity AND "
-        "q.aggregation = p.aggregation AND q.want = p.want)",
-        {here, there, kind}));
+        "SELECT count(*) FROM v_plans p WHERE run_id = ?1 AND NOT EXISTS (SELECT 1 FROM v_plans q "
+        "WHERE q.run_id = ?2 AND q.granularity = p.granularity AND q.aggregation = p.aggregation "
+        "AND q.want = p.want)",
+        {here, there}));
   };
   QueryResult both = store.query(
       "SELECT granularity, aggregation, goal, slack_pct, trim(substr(' A', 1, 2 * is_answer_a) || "
       "substr(' B', 1, 2 * is_answer_b)) AS answer_of, time_a_s, time_b_s, energy_a_j, energy_b_j "
-      "FROM v_compare WHERE kind = ? AND run_a = ? AND run_b = ?",
-      {kind, a.id, b.id});
+      "FROM v_compare WHERE run_a = ? AND run_b = ?",
+      {a.id, b.id});
   note_prices(both);
   return {std::move(both), only(a.id, b.id), only(b.id, a.id)};
 }
 
-Pairs pairs_of_versions(const ResultStore& store, const std::string& a, const std::string& b) {
-  for (const std::string& version : {a, b}) {
-    if (store.query("SELECT 1 FROM units WHERE program_version = ? LIMIT 1", {version})
-            .rows.empty()) {
-      std::string known;
-      for (const auto& row :
-           store.query("SELECT DISTINCT program_version FROM units ORDER BY 1").rows)
-        known +=
-            (known.empty() ? "'" : ", '") + printable(value_as<std::string>(row.front())) + "'";
-      throw UsageError(
-          fmt::format("'{}' is neither a run nor a program version with units", printable(version)),
-          {.in = {}, .hint = known.empty() ? "the database has no sweeps" : "versions: " + known});
-    }
-  }
-  const auto only = [&](const std::string& here, const std::string& there) {
-    return number(
-        store.query("SELECT count(*) FROM units u WHERE program_version = ?1 AND NOT EXISTS "
-                    "(SELECT 1 FROM units v "
-                    "WHERE v.question_id = u.question_id AND v.program_version = ?2)",
-                    {here, there}));
-  };
-  return {
-      store.query("SELECT question_id, granularity, aggregation, goal, time_a_s, time_b_s, "
-                  "energy_a_j, energy_b_j FROM v_regressions WHERE version_a = ? AND version_b = ? "
-                  "ORDER BY question_id",
-                  {a, b}),
-      only(a, b), only(b, a)};
-}
+// Questions of experiments, whose hash says that they are the same.
+constexpr std::string_view questions_sql =
+    "SELECT question_hash, work, gpu, power_limit_w, granularity, aggregation, goal, slack_pct, "
+    "time_s, energy_j FROM v_plans WHERE question_hash NOT NULL AND (?1 IS NULL OR program_version "
+    "= ?1) ORDER BY question_hash, program_version";
 
-// Two files cannot be joined by a connection that may not attach: a merge of sorted lists.
-Pairs pairs_of_files(const std::string& a, const std::string& b) {
-  constexpr const char* sql =
-      "SELECT question_id, trace_name, gpu, power_limit_w, granularity, aggregation, goal, "
-      "slack_pct, "
-      "time_s, energy_j FROM v_units ORDER BY question_id, program_version";
-  const QueryResult first = read_results(a).query(sql);
-  const QueryResult second = read_results(b).query(sql);
+// A merge of sorted lists: two files cannot be joined by a connection that may not attach.
+Pairs pairs_of_questions(const QueryResult& first, const QueryResult& second) {
   constexpr std::size_t time = 8, energy = 9;
   Pairs pairs;
   pairs.rows.columns.assign(first.columns.begin(), first.columns.begin() + time);
@@ -138,18 +112,36 @@ Pairs pairs_of_files(const std::string& a, const std::string& b) {
   return pairs;
 }
 
-Pairs pairs_of(const CompareOptions& o) {
-  if (o.db.empty()) return pairs_of_files(o.a, o.b);
-  const ResultStore store = read_results(o.db);
-  const auto a = parse_count(o.a), b = parse_count(o.b);
-  if (o.a.starts_with("graph:") && o.b.starts_with("graph:"))
-    return pairs_of_runs(store, find_stored_run(store, o.a), find_stored_run(store, o.b));
-  if (a && b) {
-    const auto ids = std::pair(static_cast<std::int64_t>(*a), static_cast<std::int64_t>(*b));
-    require_run(store, ids.first);
-    require_run(store, ids.second);
-    return pairs_of_runs(store, {false, ids.first}, {false, ids.second});
+Pairs pairs_of_versions(const ResultStore& store, const std::string& a, const std::string& b) {
+  for (const std::string& version : {a, b}) {
+    if (store
+            .query("SELECT 1 FROM v_plans WHERE question_hash NOT NULL AND program_version = ? "
+                   "LIMIT 1",
+                   {version})
+            .rows.empty()) {
+      std::string known;
+      for (const auto& row : store
+                                 .query("SELECT DISTINCT program_version FROM v_plans WHERE "
+                                        "question_hash NOT NULL ORDER BY 1")
+                                 .rows)
+        known +=
+            (known.empty() ? "'" : ", '") + printable(value_as<std::string>(row.front())) + "'";
+      throw UsageError(
+          fmt::format("'{}' is neither a run nor a program version with units", printable(version)),
+          {.in = {}, .hint = known.empty() ? "the database has no sweeps" : "versions: " + known});
+    }
   }
+  return pairs_of_questions(store.query(questions_sql, {a}), store.query(questions_sql, {b}));
+}
+
+Pairs pairs_of(const CompareOptions& o) {
+  if (o.db.empty()) {
+    return pairs_of_questions(read_results(o.a).query(questions_sql, {SqlValue()}),
+                              read_results(o.b).query(questions_sql, {SqlValue()}));
+  }
+  const ResultStore store = read_results(o.db);
+  if (parse_count(o.a) && parse_count(o.b))
+    return pairs_of_runs(store, find_stored_run(store, o.a), find_stored_run(store, o.b));
   return pairs_of_versions(store, o.a, o.b);
 }
 
@@ -243,10 +235,7 @@ ExitStatus run(const CompareOptions& o) {
 
 Action setup_compare(CommandLine& app) {
   auto o = std::make_shared<CompareOptions>();
-  app.add_option(
-         "A", o->a,
-         "To compare against: a run (graph:N of a captured one) or program version of --db, or a "
-         "database")
+  app.add_option("A", o->a, "To compare against: a run or program version of --db, or a database")
       ->required();
   app.add_option("B", o->b, "To judge")->required();
   app.add_option("--db", o->db, "Result database of both");
@@ -263,7 +252,6 @@ Action setup_compare(CommandLine& app) {
       "Examples:\n"
       "  rubato compare --db results.db 1 2\n"
       "  rubato compare --db results.db '0.1.0 1a2b3c4d' '0.1.0 5e6f7a8b' --worse-only\n"
-      "  rubato compare --db results.db graph:1 graph:2\n"
       "  rubato compare yesterday.db today.db --tolerance 0.1");
   return [o](const RunContext&) { return run(*o); };
 }

@@ -9,6 +9,7 @@
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "explorer/results/plan_choice.hpp"
 #include "explorer/results/plan_file.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
@@ -29,48 +30,34 @@ struct Part {
 };
 
 constexpr std::array parts{
-    Part{"plans", "SELECT * FROM v_trace_plans WHERE run_id = {} ORDER BY plan_id"},
-    Part{"clocks", "SELECT * FROM v_plan_clocks WHERE run_id = {} ORDER BY plan_id, site_id"},
-    Part{
-        "kernels",
-        "SELECT * FROM v_kernels WHERE kind = 'trace' AND run_id = {} ORDER BY plan_id, kernel_id"},
+    Part{"plans", "SELECT * FROM v_plans WHERE run_id = {} ORDER BY plan_id"},
+    Part{"clocks", "SELECT * FROM v_segments WHERE run_id = {} ORDER BY plan_id, segment_id"},
+    Part{"kernels", "SELECT * FROM v_kernels WHERE run_id = {} ORDER BY plan_id, unit_id"},
     Part{"cells",
-         "SELECT k.name AS kernel, c.label AS clock, x.time_s, x.energy_j, x.effective_core_mhz, "
-         "x.power_limited "
-         "FROM profile_cells x JOIN kernels k USING (run_id, kernel_id) JOIN clocks c USING "
-         "(run_id, clock_id) "
-         "WHERE x.run_id = {} ORDER BY x.kernel_id, x.clock_id"},
+         "SELECT gpu_label, pass, name AS kernel, clock, time_s, energy_j, effective_core_mhz, "
+         "power_limited FROM v_cells WHERE run_id = {} ORDER BY unit_id, clock_id"},
     Part{"passes",
-         "SELECT g.pass, g.clock, g.time_s, g.energy_j, 100.0 * (g.time_s / b.time_s - 1) AS "
-         "time_change_pct, "
-         "100.0 * (g.energy_j / b.energy_j - 1) AS energy_change_pct FROM v_pass_grid g "
-         "JOIN clocks d ON d.run_id = g.run_id AND d.is_default "
-         "JOIN v_pass_grid b ON b.kind = g.kind AND b.run_id = g.run_id AND b.pass = g.pass AND "
-         "b.clock_id = d.clock_id "
-         "WHERE g.kind = 'trace' AND g.run_id = {} ORDER BY g.pass, g.clock_id"},
-    Part{"front",
-         "SELECT * FROM v_front WHERE kind = 'trace' AND run_id = {} ORDER BY granularity, "
-         "point_id"},
-    Part{"runs", "SELECT * FROM runs WHERE run_id = {}"},
-    Part{"units", "SELECT * FROM v_units WHERE run_id = {} ORDER BY unit_id"},
-    Part{"classes",
-         "SELECT * FROM v_classes WHERE kind = 'trace' AND run_id = {} ORDER BY plan_id, class, "
-         "pass"},
+         "SELECT pass, clock, time_s, energy_j, 100.0 * (time_s / sum(time_s) FILTER (WHERE "
+         "is_default) OVER passes - 1) AS time_change_pct, 100.0 * (energy_j / sum(energy_j) "
+         "FILTER (WHERE is_default) OVER passes - 1) AS energy_change_pct FROM v_pass_grid WHERE "
+         "run_id = {} WINDOW passes AS (PARTITION BY pass) ORDER BY pass, clock_id"},
+    Part{"front", "SELECT * FROM v_front WHERE run_id = {} ORDER BY granularity, point_id"},
+    Part{"runs", "SELECT * FROM v_runs WHERE run_id = {}"},
+    Part{"classes", "SELECT * FROM v_classes WHERE run_id = {} ORDER BY plan_id, class, pass"},
 };
 
 // ? is the experiment.
 constexpr std::array experiment_parts{
     Part{"units",
-         "SELECT * FROM v_experiment_units WHERE experiment_id = ? ORDER BY scenario, unit_id"},
+         "SELECT * FROM v_experiment_plans WHERE experiment_id = ? ORDER BY scenario, "
+         "question_hash"},
     Part{"classes",
-         "SELECT c.* FROM v_classes c WHERE c.kind = 'trace' AND c.plan_id IN (SELECT u.plan_id "
-         "FROM "
-         "experiment_units e JOIN units u USING (unit_id) WHERE e.experiment_id = ?) "
-         "ORDER BY plan_id, class, pass"},
-    Part{"sensitivity", "SELECT * FROM v_sensitivity WHERE experiment_id = ? ORDER BY axis, value"},
+         "SELECT * FROM v_classes WHERE plan_id IN (SELECT plan_id FROM v_experiment_plans WHERE "
+         "experiment_id = ?) ORDER BY plan_id, class, pass"},
+    Part{"sensitivity", "SELECT * FROM v_axes WHERE experiment_id = ? ORDER BY axis, value"},
     Part{"best",
-         "SELECT * FROM v_best_unit WHERE experiment_id = ? ORDER BY run_id, graph_run_id, goal, "
-         "slack_pct"},
+         "SELECT * FROM v_experiment_plans WHERE experiment_id = ? AND is_answer ORDER BY run_id, "
+         "goal, slack_pct"},
 };
 
 const Part& part_of(const std::string& name, std::span<const Part> list) {
@@ -100,18 +87,6 @@ void choose_format(ExportOptions& o, const CommandLine& line) {
   if (o.out.ends_with(".jsonl")) o.format = OutputFormat::json_lines;
 }
 
-// A run of a trace: captured runs have no parts.
-std::int64_t run_of(const ResultStore& store, const std::string& name) {
-  if (name.empty()) return latest_run(store);
-  const auto number = parse_count(name.starts_with("run:") ? name.substr(4) : name);
-  if (!number || *number > std::uint64_t{1} << 62U) {
-    throw UsageError(fmt::format("--run is '{}'; expected a number or run:N", printable(name)),
-                     {.in = {}, .hint = "'rubato query' reads what is stored of captured runs"});
-  }
-  require_run(store, static_cast<std::int64_t>(*number));
-  return static_cast<std::int64_t>(*number);
-}
-
 ExitStatus export_plan(ExportOptions o) {
   const ResultStore store = read_results(o.db);
   if (!o.gpu.empty()) o.plan.spec = load_gpu_spec(o.gpu);
@@ -124,18 +99,18 @@ ExitStatus export_plan(ExportOptions o) {
 Action setup_export(CommandLine& app) {
   auto o = std::make_shared<ExportOptions>();
   app.add_option("PART", o->part,
-                 "plans, clocks, kernels, cells, passes, front, runs, units or classes; with "
+                 "plans, clocks, kernels, cells, passes, front, runs or classes; with "
                  "--experiment: units, classes, sensitivity or best")
       ->capture_default_str();
   app.add_option("--db", o->db, "Result database")->required();
-  auto* run_option = app.add_option("--run", o->run, "Run: its number or run:N [the latest]");
+  auto* run_option = app.add_option("--run", o->run, "Run, by its number [the latest]");
   auto* experiment_option =
       app.add_option("--experiment", o->experiment, "Experiment by name or id, or 'latest'")
           ->excludes(run_option);
   app.add_option(
          "--plan", o->plan.run,
-         "Instead of a part, the plan that sets clocks (docs/apply.md) of a run: its number, "
-         "'latest', or run:N and graph:N where a captured run has the same number")
+         "Instead of a part, the plan that sets clocks (docs/apply.md) of a run: its number "
+         "or 'latest'")
       ->excludes(run_option)
       ->excludes(experiment_option);
   app.add_option("--granularity", o->plan.granularity,
@@ -167,7 +142,7 @@ Action setup_export(CommandLine& app) {
       return ExitStatus::done;
     }
     const Part& part = part_of(o->part, parts);
-    const std::int64_t run = run_of(store, o->run);
+    const std::int64_t run = find_stored_run(store, o->run.empty() ? "latest" : o->run).id;
     write_output(o->out,
                  as_table(store.query(fmt::format(fmt::runtime(part.sql), run))).render(o->format));
     return ExitStatus::done;

@@ -114,21 +114,17 @@ Answer impact_answer(const ComparedImpact& found, const ImpactInputs& inputs) {
 }
 
 // Shares of the time: at the default clocks of a trace, as captured of a captured run.
-std::string known_kernels_note(const ResultStore& store, StoredRun run) {
+std::string known_kernels_note(const ResultStore& store, const StoredRun& run) {
   const QueryResult shares = store.query(
-      run.captured
-          ? "SELECT 100.0 * source_measured_s / all_s, 100.0 * source_anchored_s / all_s, "
-            "100.0 * source_guessed_split_s / all_s FROM (SELECT *, source_measured_s + "
-            "source_anchored_s + source_fixed_s AS all_s FROM graph_runs WHERE "
-            "graph_run_id = ?) WHERE all_s > 0"
-          : "SELECT measured_pct, anchored_pct, 0 FROM v_trust WHERE kind = 'trace' AND run_id = ?",
+      "SELECT measured_pct, anchored_pct, guessed_split_pct FROM v_trust WHERE run_id = ? AND "
+      "measured_pct NOT NULL",
       {run.id});
   if (shares.rows.empty()) return {};
   const auto& row = shares.rows.front();
   return fmt::format(
       "Of the {} time {:.0f} % is of measured kernels, {:.0f} % of captured ones{}; 'rubato gpus' "
       "says how far the models of GPUs are off.\n",
-      run.captured ? "captured" : "default", real(row[0]), real(row[1]),
+      run.captured() ? "captured" : "default", real(row[0]), real(row[1]),
       real(row[2]) > 0.0 ? fmt::format(" ({:.0f} % with a guessed split)", real(row[2])) : "");
 }
 
@@ -138,19 +134,18 @@ std::string impact_notes(const ResultStore& store, const ComparedPlan& plan,
   std::string text;
   if (!inputs.host_w_per_gpu)
     text += "Only the boards are counted: give host_w_per_gpu for the rest of the server.\n";
-  const QueryResult marks = store.query(
-      plan.run.captured
-          ? "SELECT kind, reason FROM graph_plan_marks WHERE graph_plan_id = ? ORDER BY kind"
-          : "SELECT kind, reason FROM plan_marks WHERE plan_id = ? ORDER BY kind",
-      {plan.id});
+  const QueryResult marks =
+      store.query("SELECT kind, reason FROM v_caveats WHERE plan_id = ? ORDER BY kind", {plan.id});
   for (const auto& row : marks.rows)
     text += fmt::format("{}: {}.\n", rubato::text(row[0]), rubato::text(row[1]));
   text += known_kernels_note(store, plan.run);
-  if (plan.run.captured) {
+  if (plan.run.captured()) {
     text += fmt::format(
         "What was captured is taken as {:.0f} iteration{}, and every GPU of the run to draw what "
         "the captured ones draw in the mean.\n",
         plan.iterations, plan.iterations == 1.0 ? "" : "s");
+  } else if (plan.run.kind == "pipeline") {
+    text += "Every GPU of the run is taken to draw what the stages draw in the mean.\n";
   } else {
     text += "Every GPU is taken to draw what the simulated one draws.\n";
   }
@@ -166,16 +161,9 @@ OutputTable inputs_table(const ImpactInputs& inputs) {
 
 // What the numbers rest on, for programs: shares of measured kernels, errors of the model.
 constexpr const char* trust_sql =
-    "SELECT 'default time in measured kernels, %' AS model, 100.0 * sum((k.coefficients = "
-    "'measured') * pk.time_s) / b.time_s AS value FROM plans b JOIN plan_kernels pk USING "
-    "(plan_id) JOIN kernels k ON k.run_id = b.run_id AND k.kernel_id = pk.kernel_id WHERE "
-    "b.run_id = ?1 AND b.goal = 'default' UNION ALL SELECT e.name, e.value FROM runs r JOIN "
-    "model_errors e USING (spec_hash) WHERE r.run_id = ?1";
-constexpr const char* captured_trust_sql =
-    "SELECT 'captured time in measured kernels, %' AS model, 100.0 * source_measured_s / "
-    "(source_measured_s + source_anchored_s + source_fixed_s) AS value FROM graph_runs WHERE "
-    "graph_run_id = ?1 UNION ALL SELECT e.name, e.value FROM graph_settings r JOIN model_errors e "
-    "USING (spec_hash) WHERE r.graph_run_id = ?1";
+    "SELECT CASE kind WHEN 'capture' THEN 'captured' ELSE 'default' END || ' time in measured "
+    "kernels, %' AS model, measured_pct AS value FROM v_trust WHERE run_id = ?1 AND measured_pct "
+    "NOT NULL UNION ALL SELECT name, value FROM v_model_errors WHERE run_id = ?1";
 
 ExitStatus run(const ImpactOptions& o) {
   if (o.print_template) {
@@ -192,8 +180,7 @@ ExitStatus run(const ImpactOptions& o) {
   const ComparedImpact found = compare(inputs, work_of(store, inputs, plan, o.file), plan);
   const OutputTable totals = impact_table(found, inputs);
   const OutputTable sources = inputs_table(inputs);
-  const OutputTable trust =
-      as_table(store.query(plan.run.captured ? captured_trust_sql : trust_sql, {plan.run.id}));
+  const OutputTable trust = as_table(store.query(trust_sql, {plan.run.id}));
   if (o.format == OutputFormat::json) {
     print(render_json_object({{"impact", &totals}, {"inputs", &sources}, {"model", &trust}}));
     return ExitStatus::done;
@@ -214,17 +201,14 @@ Action setup_impact(CommandLine& app) {
   auto o = std::make_shared<ImpactOptions>();
   app.add_option("INPUTS", o->file, "File of inputs (TOML), each with its source");
   app.add_option("--db", o->db, "Result database");
-  app.add_option("--plan", o->plan,
-                 "plan_id, or graph:N: graph_plan_id N of a captured run [of the latest run the "
-                 "plan that saves most in the least slack as it is played]");
+  app.add_option("--plan", o->plan, "Plan, by its plan_id [the answer of the latest run]");
   app.add_flag("--template", o->print_template, "Print a file of inputs to fill in");
   add_format_options(app, o->format);
   app.footer(
-      "\nEvery GPU of the run is taken to draw what the simulated one draws; of a captured run, "
-      "what "
-      "the captured ones\ndraw in the mean. Changes of clock are counted. 90 %: energies at the "
-      "plan's own time.\nA captured run "
-      "does not know what it trains: give tokens_per_iteration and gpus_per_replica.\n"
+      "\nEvery GPU of the run is taken to draw what the simulated one draws; of captured runs and "
+      "pipelines, what\ntheir GPUs draw in the mean. Changes of clock are counted. 90 %: energies "
+      "at the plan's own time.\nCaptured runs and pipelines "
+      "do not know what they train: give tokens_per_iteration and gpus_per_replica.\n"
       "Example:\n  rubato impact --template > run.toml\n  rubato impact run.toml --db results.db "
       "--plan 10");
   return [o](const RunContext&) { return run(*o); };

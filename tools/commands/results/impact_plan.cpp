@@ -14,20 +14,10 @@ namespace rubato {
 namespace {
 
 // The answer of the newest run.
-PlanName best_plan(const ResultStore& store) {
+std::int64_t best_plan(const ResultStore& store) {
   const StoredRun run = find_stored_run(store, "latest");
-  return {run.captured, choose_plans(store, run, "", "", {}).plans.front().id};
+  return choose_plans(store, run.id, "", "", {}).plans.front().id;
 }
-
-// Columns: run, what was planned, its GPU, whether changes of clock were counted apart, steps.
-constexpr const char* plan_sql =
-    "SELECT r.run_id, r.trace_name, r.gpu, p.counted_time_s IS NOT NULL, 1 FROM plans p JOIN runs "
-    "r USING (run_id) WHERE p.plan_id = ? AND p.goal <> 'default' AND p.energy_j IS NOT NULL";
-constexpr const char* captured_plan_sql =
-    "SELECT r.graph_run_id, r.captures, r.gpu, p.counted_time_change_frac IS NOT NULL, (SELECT "
-    "max(1, count(DISTINCT s.step)) FROM graph_segments s WHERE s.graph_plan_id = p.graph_plan_id) "
-    "FROM graph_plans p JOIN graph_runs r USING (graph_run_id) WHERE p.graph_plan_id = ? AND "
-    "p.energy_j IS NOT NULL";
 
 // "model=gpt3-xl batch=20 seq=1024 tp=2": the number after a word and "=".
 std::optional<double> option_of(std::string_view options, std::string_view name) {
@@ -43,8 +33,8 @@ std::optional<double> option_of(std::string_view options, std::string_view name)
 // or experts as well, so that a replica's GPUs are not its tensor-parallel degree.
 std::optional<IterationWork> work_of_trace(const ResultStore& store, std::int64_t run_id) {
   const QueryResult found = store.query(
-      "SELECT coalesce(json_extract(i.text, '$.provenance.options'), '') FROM runs r JOIN inputs i "
-      "ON i.input_hash = r.trace_hash WHERE r.run_id = ?",
+      "SELECT coalesce(json_extract(text, '$.provenance.options'), '') FROM v_inputs WHERE run_id "
+      "= ? AND kind = 'trace'",
       {run_id});
   if (found.rows.empty()) return std::nullopt;
   const auto& options = value_as<std::string>(found.rows.front().front());
@@ -59,32 +49,35 @@ std::optional<IterationWork> work_of_trace(const ResultStore& store, std::int64_
 }  // namespace
 
 ComparedPlan compared_plan(const ResultStore& store, const std::string& plan) {
-  const PlanName name = plan.empty() ? best_plan(store) : plan_named(plan);
-  const QueryResult found = store.query(name.captured ? captured_plan_sql : plan_sql, {name.id});
+  const std::int64_t id = plan.empty() ? best_plan(store) : plan_named(plan);
+  const QueryResult found = store.query(
+      "SELECT run_id, kind, work, ifnull(gpu, 'GPUs of a profile'), CASE kind WHEN 'capture' THEN "
+      "late_launches NOT NULL ELSE time_s <> planned_time_s OR energy_j <> planned_energy_j END, "
+      "(SELECT steps FROM v_runs r WHERE r.run_id = p.run_id) FROM v_plans p WHERE plan_id = ? AND "
+      "energy_j NOT NULL",
+      {id});
   if (found.rows.empty()) {
-    throw UsageError(
-        fmt::format("there is no plan {}{} with clocks", name.captured ? "graph:" : "", name.id),
-        {.in = {},
-         .hint = "'rubato show' lists the plans of a run; graph:N is one of a captured run"});
+    throw UsageError(fmt::format("there is no plan {} with clocks", id),
+                     {.in = {}, .hint = "'rubato show' lists the plans of a run"});
   }
   const auto& row = found.rows.front();
-  const StoredRun run{name.captured, whole(row[0])};
-  const PlanCandidate one = choose_plans(store, run, "", "", name.id).plans.front();
-  const StoredBaseline base = stored_baseline(store, run);
+  const StoredRun run{whole(row[0]), text(row[1])};
+  const PlanCandidate one = choose_plans(store, run.id, "", "", id).plans.front();
+  const StoredBaseline base = stored_baseline(store, run.id);
   const StoredChange energy = change_of_boards(one, base);
-  const double iterations = real(row[4]), boards_j = base.boards_j() / base.gpus / iterations,
+  const double iterations = real(row[5]), boards_j = base.boards_j() / base.gpus / iterations,
                time_s = base.time_s / iterations;
   return {.run = run,
-          .id = name.id,
-          .label = fmt::format(
-              "{} on {}, plan {}{} per {} ({}{}){}", files_text(text(row[1])), text(row[2]),
-              name.captured ? "graph:" : "", name.id, one.granularity, one.goal,
-              one.slack_frac > 0.0
-                  ? fmt::format(", slack {} %", format_number(percent * one.slack_frac))
-                  : "",
-              whole(row[3]) == 0 ? ""
-              : one.in_time      ? ", changes of clock counted"
-                                 : ", changes of clock counted, late"),
+          .id = id,
+          .label =
+              fmt::format("{} on {}, plan {} per {} ({}{}){}", files_text(text(row[2])),
+                          text(row[3]), id, one.granularity, one.goal,
+                          one.slack_frac > 0.0
+                              ? fmt::format(", slack {} %", format_number(percent * one.slack_frac))
+                              : "",
+                          whole(row[4]) == 0 ? ""
+                          : one.in_time      ? ", changes of clock counted"
+                                             : ", changes of clock counted, late"),
           .iterations = iterations,
           .defaults = {time_s, boards_j},
           .planned = {(1.0 + one.time_change.value) * time_s, (1.0 + energy.value) * boards_j},
@@ -95,10 +88,10 @@ ComparedPlan compared_plan(const ResultStore& store, const std::string& plan) {
 IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs,
                       const ComparedPlan& plan, const std::string& file) {
   const bool said = inputs.tokens_per_iteration || inputs.gpus_per_replica;
-  if (!plan.run.captured) {
+  if (plan.run.kind == "trace") {
     const QueryResult shape = store.query(
-        "SELECT batch * sequence, tensor_parallel * pipeline_parallel FROM settings "
-        "WHERE run_id = ? AND batch IS NOT NULL",
+        "SELECT batch * sequence, tensor_parallel * stages FROM v_runs WHERE run_id = ? AND batch "
+        "NOT NULL",
         {plan.run.id});
     if (!shape.rows.empty() && said) {
       throw DataError(
@@ -115,7 +108,8 @@ IterationWork work_of(const ResultStore& store, const ImpactInputs& inputs,
     throw DataError(
         fmt::format("{}: {} {} does not say what it trains; expected tokens_per_iteration and "
                     "gpus_per_replica",
-                    printable(file), plan.run.captured ? "captured run" : "the trace of run",
+                    printable(file),
+                    plan.run.kind == "trace" ? "the trace of run" : plan.run.kind + " run",
                     plan.run.id),
         {.in = {}, .hint = "tokens_per_iteration = {value = 40960, source = \"batch 40 x 1024\"}"});
   }

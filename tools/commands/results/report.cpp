@@ -39,16 +39,14 @@ Action setup_report(CommandLine& app) {
   };
   auto o = std::make_shared<Options>();
   app.add_option("--db", o->db, "Result database")->required();
-  auto* run_option =
-      app.add_option("--run", o->run, "Run, by number, or graph:N for a captured run planned whole")
-          ->capture_default_str();
+  auto* run_option = app.add_option("--run", o->run, "Run, by its number")->capture_default_str();
   app.add_option("--experiment", o->experiment, "An experiment by name or id, or 'latest'")
       ->excludes(run_option);
   app.add_option("-o,--output", o->out, "HTML file")->capture_default_str();
   app.footer(
       "\nThe page holds everything it needs: open it from disk, send it by mail.\n"
       "Examples:\n  rubato report --db results.db -o report.html\n"
-      "  rubato report --db results.db --run graph:2 -o captured.html\n"
+      "  rubato report --db results.db --run 2 -o captured.html\n"
       "  rubato report --db results.db --experiment latest -o experiment.html");
   return [o](const RunContext&) {
     check_extension("--output", o->out, {".html", ".htm"});
@@ -61,12 +59,8 @@ Action setup_report(CommandLine& app) {
       return ExitStatus::done;
     }
     const StoredRun run = find_stored_run(store, o->run);
-    write_file(o->out, page_of(o->db, [&] {
-                 return run.captured ? captured_page(store, run.id, o->db)
-                                     : report_page(store, run.id, o->db);
-               }));
-    if (o->out != "-")
-      tell("wrote {} ({} {})\n", o->out, run.captured ? "captured run" : "run", run.id);
+    write_file(o->out, page_of(o->db, [&] { return run_page(store, run, o->db); }));
+    if (o->out != "-") tell("wrote {} (run {})\n", o->out, run.id);
     return ExitStatus::done;
   };
 }

@@ -1,10 +1,9 @@
-// rubato show: one run of a trace, or one captured run, at a glance.
+// rubato show: one run at a glance.
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
-#include <span>
 #include <utility>
 #include <variant>
 
@@ -28,97 +27,46 @@ struct Section {
   std::string_view sql;  ///< ? is the run
 };
 
-constexpr std::array run_sections{
-    Section{
-        "run", "",
-        "SELECT run_id, created_utc, host, program_version || ' ' || source_revision AS version, "
-        "trace_name AS trace, gpu, power_limit_w, clock_grid, 1e6 * switch_stall_s AS "
-        "switch_stall_us, switch_energy_j, 1e6 * (switch_lead_s + switch_stall_s) AS "
-        "switch_latency_us, 1e6 * switch_dwell_s AS switch_dwell_us, command FROM runs WHERE "
-        "run_id = ?"},
+// What does not apply to a kind of run is NULL and left out.
+constexpr std::array sections{
+    Section{"run", "",
+            "SELECT run_id, kind, created_utc, host, program_version AS version, CASE interrupted "
+            "WHEN 1 THEN 'early: plans are the best known by then' END AS ended, work, gpu, "
+            "power_limit_w, clock_grid, NULLIF(host_power_w, 0.0) AS host_power_w, model, batch, "
+            "sequence, tensor_parallel, data_parallel, stages, microbatches, schedule, 1e6 * "
+            "switch_stall_s AS switch_stall_us, switch_energy_j, 1e6 * (switch_lead_s + "
+            "switch_stall_s) AS switch_latency_us, 1e6 * switch_dwell_s AS switch_dwell_us, "
+            "captured_clock, captured_clock_source, gpus, 1e3 * captured_s AS captured_ms, 1e3 * "
+            "reproduced_s AS reproduced_ms, 1e3 * default_time_s AS default_ms, default_energy_j, "
+            "blocked_power_w, command FROM v_runs WHERE run_id = ?"},
     Section{"answer", "What to set",
             "SELECT plan_id, goal, slack_pct, granularity, set_to, energy_change_pct, "
-            "time_change_pct FROM v_answer WHERE kind = 'trace' AND run_id = ? ORDER BY NOT "
-            "is_headline, goal, slack_pct"},
-    Section{
-        "coverage", "Default time in kernels by how their model came about",
-        "SELECT k.coefficients, 100.0 * sum(pk.time_s) / b.time_s AS time_pct, count(*) AS kernels "
-        "FROM plans b JOIN plan_kernels pk USING (plan_id) JOIN kernels k ON k.run_id = b.run_id "
-        "AND k.kernel_id = pk.kernel_id WHERE b.run_id = ? AND b.goal = 'default' GROUP BY 1"},
-    Section{
-        "model_errors", "What the fit of the GPU left",
-        "SELECT name, value FROM model_errors WHERE spec_hash = (SELECT spec_hash FROM runs WHERE "
-        "run_id = ?)"},
-    Section{"plans", "Plans; change against the default clocks",
-            "SELECT plan_id, granularity, aggregation, goal, slack_pct, status, "
-            "time_s, energy_j, energy_change_pct, time_change_pct, energy_change_low_pct, "
-            "energy_change_high_pct, clock_switches, gap_pct, notes FROM v_trace_plans "
-            "WHERE run_id = ? ORDER BY plan_id"},
-    Section{
-        "notes", "What to know beside these numbers",
-        "SELECT m.plan_id, m.kind, m.reason FROM plans p JOIN plan_marks m USING (plan_id) WHERE "
-        "p.run_id = ? ORDER BY 1, 2"},
+            "time_change_pct FROM v_answer WHERE run_id = ? ORDER BY NOT is_headline, goal, "
+            "slack_pct"},
+    Section{"coverage", "Share of the time by where times of kernels come from",
+            "SELECT measured_pct, anchored_pct, guessed_split_pct, scaled_pct, derived_pct, "
+            "guessed_pct, fixed_pct FROM v_trust WHERE run_id = ? AND measured_pct NOT NULL"},
+    Section{"model_errors", "What the fit of the GPU left",
+            "SELECT name, value FROM v_model_errors WHERE run_id = ? AND (name LIKE '%mape_pct' OR "
+            "name LIKE '%mae_points')"},
+    Section{"plans", "Plans as applied; change against the default clocks",
+            "SELECT plan_id, granularity, aggregation, goal, slack_pct, status, time_s, energy_j, "
+            "energy_change_pct, time_change_pct, energy_change_low_pct, energy_change_high_pct, "
+            "in_time, clock_changes, gap_pct, caveats AS notes FROM v_plans WHERE run_id = ? ORDER "
+            "BY plan_id"},
+    Section{"notes", "What to know beside these numbers",
+            "SELECT plan_id, kind, reason FROM v_caveats WHERE run_id = ? ORDER BY 1, 2"},
     Section{
         "verifications", "Measured savings beside the promised ones, 90 % intervals",
         "SELECT plan_id, granularity, pairs, promised_energy_change_pct AS promised_pct, "
         "measured_energy_change_pct AS measured_pct, measured_energy_change_low_pct AS low_pct, "
         "measured_energy_change_high_pct AS high_pct, energy_verdict, time_verdict "
-        "FROM v_verifications WHERE run_id = ? ORDER BY verification_id"},
+        "FROM v_verified WHERE run_id = ? ORDER BY measurement_id"},
     Section{"classes", "Saving by kernel class and pass, in the plan to set",
             "SELECT class, pass, launches, default_energy_j, saved_j, time_change_pct, "
-            "energy_change_pct "
-            "FROM v_classes WHERE kind = 'trace' AND plan_id = (SELECT plan_id FROM v_answer WHERE "
-            "kind = 'trace' AND run_id = ? ORDER BY NOT is_headline, slack_pct LIMIT 1) ORDER BY "
-            "saved_j DESC"},
+            "energy_change_pct FROM v_classes WHERE plan_id = (SELECT plan_id FROM v_answer WHERE "
+            "run_id = ? ORDER BY NOT is_headline, slack_pct LIMIT 1) ORDER BY saved_j DESC"},
 };
-
-constexpr std::array captured_sections{
-    Section{
-        "run", "",
-        "SELECT r.graph_run_id, r.created_utc, r.program_version AS version, r.captures, r.gpu, "
-        "r.captured_clock, r.captured_clock_source, r.power_limit_w, s.clock_grid, 1e6 * "
-        "(s.switch_lead_s + s.switch_stall_s) AS switch_latency_us, r.ranks, r.gpus, "
-        "r.launches, 1e3 * r.captured_s AS captured_ms, 1e3 * r.reproduced_s AS reproduced_ms, "
-        "1e3 * r.default_s AS default_ms, r.default_j, r.command FROM graph_runs r LEFT JOIN "
-        "graph_settings s USING (graph_run_id) WHERE r.graph_run_id = ?"},
-    Section{"answer", "What to set",
-            "SELECT plan_id, goal, slack_pct, granularity, set_to, energy_change_pct, "
-            "time_change_pct FROM v_answer WHERE kind = 'capture' AND run_id = ? ORDER BY NOT "
-            "is_headline, goal, slack_pct"},
-    Section{"coverage", "GPU time by what is known of the kernels",
-            "SELECT 100.0 * source_measured_s / all_s AS measured_pct, 100.0 * source_anchored_s / "
-            "all_s AS anchored_pct, 100.0 * source_guessed_split_s / all_s AS guessed_split_pct, "
-            "100.0 * source_fixed_s / all_s AS no_clock_changes_pct FROM (SELECT *, "
-            "source_measured_s + source_anchored_s + source_fixed_s AS all_s FROM graph_runs WHERE "
-            "graph_run_id = ?)"},
-    Section{"plans", "Plans; change against the default clocks, as made and as played",
-            "SELECT graph_plan_id, granularity, slack_pct, status, time_s, energy_j, "
-            "energy_change_pct, time_change_pct, energy_change_low_pct, energy_change_high_pct, "
-            "gap_pct, counted_time_change_pct AS played_time_pct, counted_energy_change_pct AS "
-            "played_energy_pct, counted_in_time AS in_time, notes FROM v_graph_plans WHERE "
-            "graph_run_id = ? ORDER BY graph_plan_id"},
-    Section{"notes", "What to know beside these numbers",
-            "SELECT NULL AS graph_plan_id, kind, reason FROM graph_run_marks WHERE graph_run_id = "
-            "?1 UNION ALL SELECT m.graph_plan_id, m.kind, m.reason FROM graph_plans p JOIN "
-            "graph_plan_marks m USING (graph_plan_id) WHERE p.graph_run_id = ?1 ORDER BY 1, 2"},
-    Section{
-        "verifications", "Measured savings beside the promised ones, 90 % intervals",
-        "SELECT graph_plan_id, granularity, pairs, promised_energy_change_pct AS promised_pct, "
-        "measured_energy_change_pct AS measured_pct, measured_energy_change_low_pct AS low_pct, "
-        "measured_energy_change_high_pct AS high_pct, energy_verdict, time_verdict "
-        "FROM v_verifications WHERE graph_run_id = ? ORDER BY verification_id"},
-};
-
-// A plain number is a run of a trace if there is one of that number, else a captured run.
-StoredRun run_named(const ResultStore& store, const std::string& name) {
-  if (name.empty()) return find_stored_run(store, "latest");
-  const auto number = parse_count(name);
-  const bool run =
-      number &&
-      !store.query("SELECT 1 FROM runs WHERE run_id = ?", {static_cast<std::int64_t>(*number)})
-           .rows.empty();
-  return find_stored_run(store, run ? "run:" + name : name);
-}
 
 // Times in the unit that suits the longest of a column, which the column's name says.
 void use_fitting_units(QueryResult& result) {
@@ -141,6 +89,21 @@ void use_fitting_units(QueryResult& result) {
       if (auto* value = std::get_if<double>(&row[c])) *value *= fitting.per_s / unit->per_s;
     }
   }
+}
+
+// The columns that say something.
+QueryResult without_nothing(const QueryResult& result) {
+  QueryResult kept;
+  kept.rows.resize(result.rows.size());
+  for (std::size_t c = 0; c < result.columns.size(); ++c) {
+    if (std::ranges::all_of(result.rows, [&](const auto& row) {
+          return std::holds_alternative<std::monostate>(row[c]);
+        }))
+      continue;
+    kept.columns.push_back(result.columns[c]);
+    for (std::size_t r = 0; r < result.rows.size(); ++r) kept.rows[r].push_back(result.rows[r][c]);
+  }
+  return kept;
 }
 
 // A table of one row, a line for each of its columns.
@@ -172,12 +135,12 @@ std::string notes_text(const QueryResult& notes) {
   return text;
 }
 
-void show(const ResultStore& store, const StoredRun& run, std::span<const Section> sections,
-          OutputFormat format) {
+void show(const ResultStore& store, std::int64_t run_id, OutputFormat format) {
   std::vector<OutputTable> tables;
   std::string notes;
   for (const Section& section : sections) {
-    QueryResult result = store.query(section.sql, {run.id});
+    QueryResult result = store.query(section.sql, {run_id});
+    if (section.name == "run") result = without_nothing(result);
     if (format == OutputFormat::table) use_fitting_units(result);
     if (section.name == "notes") notes = notes_text(result);
     tables.push_back(as_table(result, Titles::words));
@@ -210,21 +173,14 @@ Action setup_show(CommandLine& app) {
     OutputFormat format = OutputFormat::table;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("RUN", o->run,
-                 "Run: its number, or run:N and graph:N where a captured run has the same number "
-                 "[the latest]");
+  app.add_option("RUN", o->run, "Run, by its number [the latest that was asked for]");
   app.add_option("--db", o->db, "Result database")->required();
   app.add_flag_callback(
       "--json", [o] { o->format = OutputFormat::json; }, "JSON on standard output");
   app.footer("\nExample:\n  rubato show 3 --db results.db");
   return [o](const RunContext&) {
     const ResultStore store = read_results(o->db);
-    const StoredRun run = run_named(store, o->run);
-    if (run.captured) {
-      show(store, run, captured_sections, o->format);
-    } else {
-      show(store, run, run_sections, o->format);
-    }
+    show(store, find_stored_run(store, o->run.empty() ? "latest" : o->run).id, o->format);
     return ExitStatus::done;
   };
 }

@@ -8,8 +8,8 @@
 
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "explorer/results/measurements.hpp"
 #include "explorer/results/store.hpp"
-#include "explorer/results/verification.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/drawing/answer.hpp"

@@ -29,15 +29,13 @@ UNITS = 90
 
 # All results by unit or setting, without row numbers and times, which depend on the order of work.
 CONTENTS = [
-    "SELECT u.unit_id, u.question_id, u.result_hash, p.granularity, p.goal, p.slack_frac, p.status, p.objective, "
-    "p.lower_bound, p.nodes, p.time_s, p.energy_j, p.clock_switches FROM units u JOIN plans p USING (plan_id) ORDER BY 1",
-    "SELECT u.unit_id, e.site_id, e.clock_id FROM units u JOIN plan_entries e USING (plan_id) ORDER BY 1, 2",
-    "SELECT u.unit_id, k.kernel_id, k.time_s, k.energy_j FROM units u JOIN plan_kernels k USING (plan_id) ORDER BY 1, 2",
-    "SELECT s.setting_id, x.kernel_id, x.clock_id, x.time_s, x.energy_j, x.power_limited "
-    "FROM settings s JOIN profile_cells x USING (run_id) ORDER BY 1, 2, 3",
-    "SELECT s.setting_id, f.granularity, f.point_id, f.time_s, f.energy_j FROM settings s JOIN front_points f "
-    "USING (run_id) ORDER BY 1, 2, 3",
-    "SELECT experiment_id, scenario, unit_id FROM experiment_units ORDER BY 1, 2, 3",
+    "SELECT question_hash, result_hash, granularity, goal, slack_pct, status, objective, lower_bound, time_s, energy_j, applied_energy_j, clock_changes, "
+    "is_answer FROM plans ORDER BY 1",
+    "SELECT p.question_hash, s.segment_id, s.clock_id, s.launches FROM plans p JOIN plan_segments s USING (plan_id) ORDER BY 1, 2",
+    "SELECT p.question_hash, k.unit_id, k.clock_id, k.time_s, k.energy_j FROM plans p JOIN plan_units k USING (plan_id) ORDER BY 1, 2, 3",
+    "SELECT r.run_hash, x.unit_id, x.clock_id, x.time_s, x.energy_j, x.power_limited FROM runs r JOIN v_cells x USING (run_id) ORDER BY 1, 2, 3",
+    "SELECT r.run_hash, f.granularity, f.point_id, f.time_s, f.energy_j FROM runs r JOIN fronts f USING (run_id) ORDER BY 1, 2, 3",
+    "SELECT x.experiment_id, x.scenario, p.question_hash FROM experiment_plans x JOIN plans p USING (plan_id) ORDER BY 1, 2, 3",
 ]
 
 
@@ -60,7 +58,7 @@ def contents(db):
 
 def finished(db):
     try:
-        return {unit for (unit,) in rows(db, "SELECT unit_id FROM units")}
+        return {unit for (unit,) in rows(db, "SELECT question_hash FROM plans")}
     except sqlite3.OperationalError as error:
         check("no such table" in str(error) or "unable to open" in str(error), error)
         return set()
@@ -203,14 +201,14 @@ class Faults:
         print("damaged pages: told clearly")
 
     def hostile(self):
-        name = "'); DROP TABLE units; --\\\"<script>alert(1)</script>\\u001b[31m\\u202e" + "x" * 10000
+        name = "'); DROP TABLE plans; --\\\"<script>alert(1)</script>\\u001b[31m\\u202e" + "x" * 10000
         text = EXPERIMENT.replace('"faults"', f'"{name}"').replace("to = 15", "to = 1") + f'[scenario."{name}"]\n' + \
             'gpu = "rtx-3080-ti"\ntrace = "gpt3-xl"\n'
         (self.folder / "hostile.toml").write_text(text)
         db = self.folder / "hostile.db"
         for arguments in (["sweep", "run", "hostile.toml", "--db", db, "-v", "--log", "-"],
                           ["sweep", "run", "hostile.toml", "--dry-run"],
-                          ["query", "--db", db, "SELECT name, scenario FROM experiments JOIN experiment_units"],
+                          ["query", "--db", db, "SELECT name, scenario FROM experiments JOIN experiment_plans USING (experiment_id)"],
                           ["top", "--db", db], ["show", "1", "--db", db]):
             done = subprocess.run([self.rubato, *arguments], capture_output=True, cwd=self.folder)
             check(done.returncode == 0, done.stderr)

@@ -32,7 +32,7 @@ TEST_F(ProgramRun, ValidatesPowersOfUnitsIntoDatabaseAndPage) {
                                           "a,1164,3505,150,0.5,0.2\na,975,3505,130,0.5,0.2\n"
                                           "b,1164,3505,180,0.2,0.8\n";
   expect("validate units.csv --gpu gtx-titan-x --db v.db --page v.html", 0, "power");
-  expect("query --db v.db 'SELECT count(*) AS n FROM validation_points' --csv", 0, "n\n3\n");
+  expect("query --db v.db 'SELECT count(*) AS n FROM measurement_rows' --csv", 0, "n\n3\n");
   EXPECT_NE(read_file(folder_ / "v.html").find("units.csv"), std::string::npos);
 }
 

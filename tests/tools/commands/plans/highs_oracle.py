@@ -52,8 +52,8 @@ def trace_csv(path, kernels, rng):
 def compare(db, trace, slack_pct):
     rubato("explore", trace, "--granularity", "kernel", "--slack", str(slack_pct), "--db", db)
     run = query(db, "SELECT max(run_id) AS run FROM runs")[0]["run"]
-    cells = query(db, "SELECT k.kernel_id, x.clock_id, k.launches * x.time_s AS t, k.launches * x.energy_j AS e "
-                      f"FROM profile_cells x JOIN kernels k USING (run_id, kernel_id) WHERE run_id = {run}")
+    cells = query(db, "SELECT unit_id AS kernel_id, clock_id, launches * time_s AS t, launches * energy_j AS e "
+                      f"FROM v_cells WHERE run_id = {run}")
     rows, clocks = 1 + max(c["kernel_id"] for c in cells), 1 + max(c["clock_id"] for c in cells)
     time_s, energy_j = np.empty((rows, clocks)), np.empty((rows, clocks))
     for c in cells:

@@ -71,10 +71,10 @@ def check_played(what, found):
 def check_export(what, db, found):
     """A plan that is late with its changes of clock is refused, each other one is written with its promise."""
     for row in found["changes"]:
-        numbers = json.loads(rubato("query", "--db", db, "SELECT graph_plan_id FROM graph_plans WHERE graph_run_id = (SELECT max(graph_run_id) FROM "
-                                    f"graph_runs) AND granularity = '{row['granularity']}' AND abs(100 * slack_frac - {row['slack_pct']}) < 1e-9", "--json").stdout)
+        numbers = json.loads(rubato("query", "--db", db, "SELECT plan_id FROM v_plans WHERE run_id = (SELECT max(run_id) FROM "
+                                    f"v_runs) AND granularity = '{row['granularity']}' AND abs(slack_pct - {row['slack_pct']}) < 1e-9", "--json").stdout)
         late = row["deadline"] == "missed"
-        done = run(RUBATO, "export", "--db", db, "--plan", "latest", "--plan-id", numbers[0]["graph_plan_id"])
+        done = run(RUBATO, "export", "--db", db, "--plan", "latest", "--plan-id", numbers[0]["plan_id"])
         check(f"{what}, {row['granularity']}, slack {row['slack_pct']}: exported if in time", done.returncode == int(late), done.stderr)
         if not late:
             for plan in json.loads(done.stdout)["plans"]:

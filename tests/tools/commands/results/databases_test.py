@@ -18,7 +18,7 @@ from pathlib import Path
 
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 NUMBERS = ("power_limit_w", "switch_stall_s", "time_s", "energy_j", "slack_frac", "gap_frac", "default_s", "default_j", "gpus", "clock_changes", "launches")
-COUNT = "SELECT count(*) AS n FROM runs"
+COUNT = "SELECT count(*) AS n FROM runs WHERE kind = 'trace'"
 NOBODY = 65534
 
 
@@ -77,10 +77,10 @@ class Databases(unittest.TestCase):
         with sqlite3.connect(self.db) as writer:
             writer.execute("UPDATE runs SET host = 'elsewhere'")
             writer.commit()
-            done = run("query", "--db", "r.db", "SELECT host FROM runs", "--csv", cwd=self.folder)
+            done = run("query", "--db", "r.db", "SELECT DISTINCT host FROM runs", "--csv", cwd=self.folder)
             self.assertEqual(done.stdout, "host\nelsewhere\n")
             self.assertIn("r.db-wal", self.files())
-            self.assertEqual(writer.execute("SELECT count(*) FROM runs").fetchone(), (1,))
+            self.assertEqual(writer.execute("SELECT count(*) FROM runs WHERE kind = 'trace'").fetchone(), (1,))
 
     def test_folders_that_may_not_be_written_to_are_read(self):
         user = self.forbid_writing()
@@ -115,7 +115,7 @@ class Databases(unittest.TestCase):
                     (self.folder / "r.db-shm").unlink()
                 before = self.files()
                 user = self.forbid_writing()
-                done = run("query", "--db", "r.db", "SELECT host FROM runs", "--csv", cwd=self.folder, user=user)
+                done = run("query", "--db", "r.db", "SELECT DISTINCT host FROM runs", "--csv", cwd=self.folder, user=user)
                 self.assertEqual((done.returncode, done.stdout), (0, "host\nin the log\n"), done.stderr)
                 self.assertIn("a copy", done.stderr)
                 self.assertEqual(self.files(), before)
@@ -140,18 +140,21 @@ class Databases(unittest.TestCase):
             ["impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db"],
             ["compare", "--db", "r.db", "1", "1"],
             ["top", "--db", "r.db"],
-            ["show", "run:1", "--db", "r.db"],
-            ["report", "--run", "run:1", "--db", "r.db", "-o", "page.html"],
-            ["export", "--plan", "latest", "--run", "run:1", "--db", "r.db"],
+            ["show", "1", "--db", "r.db"],
+            ["report", "--run", "1", "--db", "r.db", "-o", "page.html"],
+            ["export", "plans", "--run", "1", "--db", "r.db"],
         ]
         columns = {
-            "runs": ["trace_name", "gpu", "options_json", "clock_grid", "power_limit_w", "switch_stall_s", "created_utc", "command", "spec_hash"],
-            "plans": ["granularity", "goal", "aggregation", "status", "time_s", "energy_j", "slack_frac", "gap_frac", "wall_time_s"],
+            "runs": ["work", "gpu", "kind", "options_json", "clock_grid", "power_limit_w", "switch_stall_s", "created_utc", "command", "default_time_s", "default_energy_j",
+                     "gpus", "steps", "headline_want"],
+            "plans": ["granularity", "goal", "aggregation", "status", "time_s", "energy_j", "slack_pct", "gap_pct", "wall_time_s", "applied_energy_j", "want", "is_answer"],
             "inputs": ["text", "name"],
-            "plan_marks": ["reason"],
-            "graph_runs": ["gpu", "captures", "command", "default_s", "default_j", "gpus", "created_utc", "power_limit_w", "captured_clock"],
-            "graph_plans": ["granularity", "goal", "status", "time_s", "energy_j", "slack_frac", "clock_changes", "counted_in_time"],
-            "graph_plan_clocks": ["clock", "launches"],
+            "caveats": ["reason"],
+            "units": ["name", "pass", "source", "launches", "default_energy_j"],
+            "clocks": ["label", "core_mhz", "time_s"],
+            "plan_units": ["launches", "time_s"],
+            "plan_segments": ["block", "launches", "repeats", "time_s"],
+            "run_inputs": ["position"],
         }
         tried, wrong = 0, []
         for table, names in columns.items():
@@ -171,12 +174,12 @@ class Databases(unittest.TestCase):
         self.assertGreater(tried, 300)
 
     def test_the_column_is_named(self):
-        self.change_schema("UPDATE plans SET energy_j = 'word'")
-        done = run("show", "run:1", "--db", "r.db", cwd=self.folder)
+        self.change_schema("UPDATE plans SET applied_energy_j = 'word'")
+        done = run("show", "1", "--db", "r.db", cwd=self.folder)
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("plans.energy_j holds 'word'", done.stderr)
+        self.assertIn("plans.applied_energy_j holds 'word'", done.stderr)
         # Whoever asks in SQL gets what is there.
-        self.assertIn("word", run("query", "--db", "r.db", "SELECT energy_j FROM plans", cwd=self.folder).stdout)
+        self.assertIn("word", run("query", "--db", "r.db", "SELECT applied_energy_j FROM plans", cwd=self.folder).stdout)
 
     def test_a_reader_waits_for_a_sweep_that_has_just_begun(self):
         begun = self.folder / "begun.db"
