@@ -54,25 +54,28 @@ class AnswersWithOdds {
 
   std::vector<GraphPlanOutcome> to(std::span<const GraphQuestion> questions) {
     if (odds_frac_ == 0.0) return asked_only(questions);
-    // One clock for all is planned at once and says how much less time it takes to have the odds.
-    // What takes long to plan is asked for that time, once.
-    std::vector<GraphQuestion> one_clock(questions.begin(), questions.end()), first;
+    // What is planned at once says how much less time it takes to have the odds. What takes long to
+    // plan is asked for that time, once.
+    std::vector<GraphQuestion> one_clock(questions.begin(), questions.end()), quick, segments;
     for (GraphQuestion& question : one_clock)
       question = {GraphGrain::iteration, question.slack_frac};
+    for (const GraphQuestion& question : questions)
+      (question.grain == GraphGrain::automatic ? segments : quick).push_back(question);
     const std::vector<Search> of_one_clock =
         searched(one_clock, one_clock, MarginSearch::tries_of_quick_plans);
-    for (std::size_t q = 0; q < questions.size(); ++q) {
-      first.push_back(questions[q]);
-      const GraphPlanOutcome& one = of_one_clock[q].asked;
-      if (questions[q].grain == GraphGrain::automatic && one.bolder)
-        first.back().slack_frac = std::max(one.change.time_frac, 0.0);
-    }
-    std::vector<Search> searches = searched(questions, first, MarginSearch::tries);
+    std::vector<Search> of_quick = searched(quick, quick, MarginSearch::tries);
+    std::vector<GraphQuestion> first = segments;
+    for (GraphQuestion& question : first)
+      question.slack_frac = target_of(question, of_one_clock, of_quick);
+    std::vector<Search> of_segments = searched(segments, first, MarginSearch::tries);
     std::vector<GraphPlanOutcome> outcomes;
+    auto next_quick = of_quick.begin(), next_segments = of_segments.begin();
     for (std::size_t q = 0; q < questions.size(); ++q) {
-      outcomes.push_back(std::move(searches[q].asked));
-      if (!outcomes.back().bolder && first[q].slack_frac != questions[q].slack_frac)
+      const bool is_quick = questions[q].grain != GraphGrain::automatic;
+      outcomes.push_back(std::move((is_quick ? next_quick : next_segments)->asked));
+      if (!is_quick && !outcomes.back().bolder)
         outcomes.back().bolder = of_one_clock[q].asked.bolder;
+      ++(is_quick ? next_quick : next_segments);
       keep_better(of_one_clock[q].asked, outcomes.back());
     }
     return outcomes;
@@ -84,6 +87,21 @@ class AnswersWithOdds {
     std::optional<MarginSearch> margin = {};
     std::optional<GraphPlanOutcome> best = {};
   };
+
+  // The most time that a plan of another grain which has the odds was made for; the slack itself
+  // where one clock for all has the odds at once.
+  static double target_of(const GraphQuestion& question, std::span<const Search> one_clock,
+                          std::span<const Search> quick) {
+    std::optional<double> most_frac;
+    for (const std::span<const Search> searches : {one_clock, quick}) {
+      for (const Search& search : searches) {
+        const GraphPlanOutcome& plan = search.asked;
+        if (plan.result.question.slack_frac != question.slack_frac || !plan.bolder) continue;
+        most_frac = std::max(most_frac.value_or(0.0), plan.change.time_frac);
+      }
+    }
+    return most_frac.value_or(question.slack_frac);
+  }
 
   // @param first  what to plan for at first: the questions, or less time
   // @param tries  to plan for less time than that

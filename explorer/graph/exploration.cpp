@@ -92,7 +92,8 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
     counted->energy_j = (1.0 + outcome.counted->change.energy_frac) * baseline.total_energy_j;
   }
   std::ranges::move(marks_of_changes({outcome.asked_goal(), totals_of(baseline), planned, counted,
-                                      best_one_clock_j(planner, result.deadline_s),
+                                      best_one_clock_j(planner, outcome.bolder ? result.run.span_s
+                                                                               : result.deadline_s),
                                       counted ? change_text(*planner.switching()) : ""}),
                     std::back_inserter(marks));
   const bool said = std::ranges::find(marks, MarkKind::slack_missed, &Mark::kind) != marks.end();

@@ -38,7 +38,8 @@ struct GraphExplorationInput {
   /// one of these, or leaves them on their captured SMs. Empty: usual_comm_sms. Nothing: they stay.
   std::optional<std::vector<double>> comm_sms = {};
   std::vector<GraphQuestion> questions;
-  double odds_frac = usual_odds_frac;  ///< of being in time that an answer must have, 0 to 1
+  double odds_frac =
+      0.0;  ///< of being in time that an answer must have, 0 to 1; 0: whatever they are
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, >= 0: in every total
   /// Goals other than LeastWaste, and the granularities of plans for them.
   std::vector<Goal> goals = {};
@@ -116,7 +117,7 @@ struct GraphExploration {
   std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions, then of the goals
   std::vector<OverlappingCollective> overlapping;  ///< whose SMs were chosen
   std::vector<CommSmsChoice> comm_sms;             ///< in the order they were tried
-  double odds_frac = usual_odds_frac;              ///< that were asked for
+  double odds_frac = 0.0;                          ///< that were asked for
   double wall_time_s = 0.0;
   bool interrupted = false;  ///< Ctrl-C or a time limit: plans found by then
 

@@ -118,12 +118,14 @@ class GoalSearch {
 
   [[nodiscard]] Slacks slacks_beside_best(bool of_all) const {
     Slacks asked;
-    for (const auto& [grain, plans] : plans_) {
+    for (const auto& of_grain : plans_) {
+      const BySlack& plans = of_grain.second;
       for (const Goal& goal : goals_) {
         if (!of_all && !std::holds_alternative<LeastTime>(goal)) continue;
         const auto best = best_of(goal, plans);
         const auto halve = [&](double a_frac, double b_frac) {
-          if (b_frac - a_frac > least_step_frac) asked.emplace(grain, 0.5 * (a_frac + b_frac));
+          if (b_frac - a_frac > least_step_frac)
+            asked.emplace(of_grain.first, 0.5 * (a_frac + b_frac));
         };
         if (best != plans.begin()) halve(std::prev(best)->first, best->first);
         if (std::next(best) != plans.end()) halve(best->first, std::next(best)->first);
@@ -146,12 +148,11 @@ class GoalSearch {
 
   [[nodiscard]] GoalBound bound_of(const Goal& goal) const {
     const Frontier& frontier = planner_.frontier(context_);
-    double slowest_s = baseline_.span_s;
-    for (const UniformRun& run : planner_.uniform()) slowest_s = std::max(slowest_s, run.span_s);
     const auto least_j = [&](double /*from_s*/, double to_s) {
       return planner_.bound_of_launches_j(frontier, to_s);
     };
-    return goal_bound(goal, frontier.least_time_s, slowest_s, least_j, defaults(), gpus_);
+    return goal_bound(goal, frontier.least_time_s, slowest_s(planner_.uniform()), least_j,
+                      defaults(), gpus_);
   }
 
   [[nodiscard]] GraphPlanOutcome outcome_of(const Goal& goal, GraphGrain grain,

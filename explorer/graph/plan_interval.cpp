@@ -16,6 +16,8 @@ namespace rubato {
 
 namespace {
 
+constexpr double rounding_of_logs = 1e-6;  // logarithms of clocks that differ by rounding only
+
 // Draws of which measured kernel each function is like.
 constexpr std::size_t captured_models = 64;
 
@@ -92,7 +94,7 @@ GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& 
   bool is_captured = false;
   for (auto& [at, part] : parts) {
     set_errors(part, at.first, at.second);
-    is_captured |= at.second != grid_.default_clock() && is_like_another(at.first);
+    is_captured |= part.log_ratio > rounding_of_logs && is_like_another(at.first);
   }
   SavingDraws draws(captured_models * draws_per_model);
   for (std::size_t i = 0; i < captured_models * draws_per_model; ++i) {
@@ -199,7 +201,7 @@ Cost GraphPlanIntervals::error_of(std::size_t draw, KernelId kernel, const Part&
     const Cost& of = errors_[draw * sources_ + source_of_kernel_[index(kernel)]];
     return {part.reach.time * of.time_s, part.reach.energy * of.energy_j};
   }
-  if (part.log_ratio == 0.0) return {};
+  if (part.log_ratio <= rounding_of_logs) return {};
   const Cost& gaussian = unshaped_[draw];
   return {(least_time + time * part.log_ratio) * gaussian.time_s,
           (swept_ ? 1.0 : never_swept) * energy * std::sqrt(part.log_ratio) * gaussian.energy_j};

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/run_context.hpp"
-#include "explorer/graph/held_energy.hpp"
+#include "explorer/graph/contention/held_energy.hpp"
 #include "explorer/graph/launch_costs.hpp"
 #include "explorer/graph/launch_prices.hpp"
 #include "explorer/graph/questions.hpp"

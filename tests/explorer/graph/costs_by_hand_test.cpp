@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "explorer/graph/contention/held_energy.hpp"
 #include "explorer/graph/gpu_sequence.hpp"
-#include "explorer/graph/held_energy.hpp"
 #include "sim/sharing/shared_gpu.hpp"
 #include "tests/small_graph.hpp"
 

@@ -1,4 +1,4 @@
-#include "explorer/graph/held_energy.hpp"
+#include "explorer/graph/contention/held_energy.hpp"
 
 #include <algorithm>
 #include <cstdint>
