@@ -6,6 +6,7 @@
 #include <span>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "explorer/automatic.hpp"
 #include "explorer/choice.hpp"
 #include "explorer/confidence/winners_curse.hpp"

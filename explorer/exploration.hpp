@@ -87,7 +87,8 @@ struct ExplorationInput {
   double host_power_w = 0.0;
   /// Draws for intervals, shared by many requests; nothing: they are made for this one.
   std::shared_ptr<StandardErrorDraws> error_draws = {};
-  double odds_frac = usual_odds_frac;  ///< of being in time that an answer must have, 0 to 1
+  double odds_frac =
+      0.0;  ///< of being in time that an answer must have, 0 to 1; 0: whatever they are
   bool plans_only = false;  ///< no intervals, marks or fronts, which take longer than plans
 };
 
@@ -107,7 +108,7 @@ struct Exploration {
   std::vector<Mark> baseline_marks;                    ///< what every change is against
   std::vector<PlanResult> plans;                       ///< in the order of the questions
   std::vector<Front> fronts;                           ///< one per granularity asked for
-  double odds_frac = usual_odds_frac;                  ///< that were asked for
+  double odds_frac = 0.0;                              ///< that were asked for
   double wall_time_s = 0.0;
   bool interrupted = false;  ///< Ctrl-C: later questions are missing
 };

@@ -208,8 +208,7 @@ Transfer transfer(const StoredPlan& plan, const Trace& trace, const RunContext& 
                          .power_limit_w = plan.power_limit_w,
                          .switching = plan.switching,
                          .questions = {plan.question},
-                         .host_power_w = plan.host_power_w,
-                         .odds_frac = 0.0};  // what there is in the same time
+                         .host_power_w = plan.host_power_w};
   const Exploration own = explore(input, context);
   const auto known = known_clocks(plan, trace, own.grid);
   Transfer result;

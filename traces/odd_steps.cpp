@@ -53,9 +53,10 @@ std::vector<OddStep> odd_steps(const Capture& capture) {
 }
 
 std::optional<Capture> without_step(const Capture& capture, std::uint32_t position) {
-  auto [from_ns, to_ns] = span_of(capture, position);
+  const auto span = span_of(capture, position);
   const bool last = position + 1 == capture.steps.size();
-  if (last) to_ns = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t from_ns = span.first,
+                     to_ns = last ? std::numeric_limits<std::int64_t>::max() : span.second;
   const auto called_ns = [](const CapturedLaunch& l) { return l.launch_ns.value_or(l.start_ns); };
   const auto inside = [&](std::int64_t at_ns) { return from_ns <= at_ns && at_ns < to_ns; };
   for (const CapturedCall& call : capture.calls) {

@@ -319,7 +319,8 @@ ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit) {
           .power_limit_w = setting.power_limit_w,
           .switching = setting.switching,
           .questions = {std::get<Question>(unit.question)},
-          .host_power_w = setting.host_power_w};
+          .host_power_w = setting.host_power_w,
+          .odds_frac = usual_odds_frac};
 }
 
 GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit& unit) {
@@ -334,6 +335,7 @@ GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit&
                               .switching = setting.switching,
                               .questions = {},
                               .host_power_w = setting.host_power_w};
+  input.odds_frac = usual_odds_frac;
   if (question.goal) {
     input.goals = {*question.goal};
     input.goal_grains = {question.grain};

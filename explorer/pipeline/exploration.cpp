@@ -180,7 +180,8 @@ class PipelineQuestions {
     const auto least = [&] {
       return std::ranges::min_element(plans, {}, [&](const auto& plan) {
         const Contender one = judged(goal, plan.second);
-        return std::tuple(!one.holds, !verdict(plan.second).applicable, one.objective_frac);
+        return std::tuple(!one.holds, !one.holds || !verdict(plan.second).applicable,
+                          one.objective_frac);
       });
     };
     for (int i = 0; i < rounds; ++i) {

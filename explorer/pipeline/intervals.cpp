@@ -216,70 +216,105 @@ double PipelineIntervals::time_at(double TimeBand::*end, std::span<const UsedOpt
   return compared(simulator, defaults, plan, question).cost.time_s;
 }
 
+namespace {
+
+// Plans made for so much less time that they have the odds.
+class PlansWithOdds {
+ public:
+  PlansWithOdds(const PipelinePlanner& planner, const PipelineIntervals& intervals,
+                double odds_frac, const RunContext& context)
+      : planner_(planner),
+        intervals_(intervals),
+        odds_frac_(odds_frac),
+        context_(context),
+        base_s_(planner.baseline().time_s),
+        defaults_(highest_clocks(planner.work())) {}
+
+  void improve(std::vector<PipelineResult>& results, std::span<const double> deadlines_s) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const auto kept_frac = appraise(results[i], deadlines_s[i]);
+      const double slack_frac = deadlines_s[i] / base_s_ - 1.0;
+      if (kept_frac && !has_odds(results[i].odds_in_time, odds_frac_))
+        searches_.push_back({i, deadlines_s[i], {slack_frac, *kept_frac, slack_frac}});
+    }
+    for (int i = 0; i < MarginSearch::tries && !context_.stop_requested(); ++i) try_shorter();
+    for (Search& search : searches_) conclude(search, results[search.result]);
+  }
+
+ private:
+  struct Search {
+    std::size_t result;
+    double deadline_s;
+    MarginSearch margin;
+    std::optional<PipelineResult> best = {};
+  };
+
+  // @return what the plan keeps with the odds
+  std::optional<double> appraise(PipelineResult& result, double deadline_s) const {
+    result.deadline_s = deadline_s;
+    result.odds_frac = odds_frac_;
+    if (!result.found()) return std::nullopt;
+    const PlanOutlook outlook = intervals_.outlook(result.plan);
+    result.interval = outlook.interval;
+    if (result.run.time_s > deadline_s * (1.0 + 1e-9))
+      result.odds_in_time = 0.0;
+    else if (result.plan.option_of_pass == defaults_.option_of_pass)
+      result.odds_in_time = 1.0;
+    else
+      result.odds_in_time = outlook.times.odds_within(change_pct(deadline_s, base_s_));
+    return outlook.times.kept_with(odds_frac_) / percent;
+  }
+
+  void try_shorter() {
+    std::vector<double> targets_s;
+    for (const Search& search : searches_)
+      targets_s.push_back(
+          std::max(planner_.least_time_s(), base_s_ * (1.0 + search.margin.next_frac())));
+    if (targets_s.empty()) return;
+    std::vector<PipelineResult> tried = planner_.plan(targets_s, AfterEnd::go_on, context_);
+    for (std::size_t i = 0; i < searches_.size(); ++i) {
+      Search& search = searches_[i];
+      search.margin.tried(targets_s[i] / base_s_ - 1.0, appraise(tried[i], search.deadline_s));
+      if (tried[i].odds_in_time && has_odds(tried[i].odds_in_time, odds_frac_) &&
+          (!search.best || tried[i].energy_j < search.best->energy_j))
+        search.best = std::move(tried[i]);
+    }
+  }
+
+  // The best plan with the odds; where there is none, the highest clocks.
+  void conclude(Search& search, PipelineResult& asked) const {
+    if (!search.best) {
+      if (asked.deadline_s < base_s_) return;
+      search.best = asked;
+      search.best->plan = defaults_;
+      search.best->run = planner_.baseline();
+      search.best->energy_j = search.best->run.energy_j;
+      search.best->gap_frac = 1.0 - asked.lower_bound_j / search.best->energy_j;
+      (void)appraise(*search.best, asked.deadline_s);
+    }
+    search.best->bolder = {asked.energy_j / planner_.baseline().energy_j - 1.0,
+                           *asked.odds_in_time};
+    asked = std::move(*search.best);
+  }
+
+  const PipelinePlanner& planner_;
+  const PipelineIntervals& intervals_;
+  double odds_frac_;
+  const RunContext& context_;
+  double base_s_;
+  PipelinePlan defaults_;
+  std::vector<Search> searches_;
+};
+
+}  // namespace
+
 std::vector<PipelineResult> plan_with_odds(const PipelinePlanner& planner,
                                            const PipelineIntervals* intervals,
                                            std::span<const double> deadlines_s, double odds_frac,
                                            const RunContext& context) {
   std::vector<PipelineResult> results = planner.plan(deadlines_s, AfterEnd::go_on, context);
-  if (intervals == nullptr) return results;
-  const double base_s = planner.baseline().time_s;
-  const PipelinePlan defaults = highest_clocks(planner.work());
-  // @return what the plan keeps with the odds
-  const auto appraise = [&](PipelineResult& result, double deadline_s) -> std::optional<double> {
-    result.deadline_s = deadline_s;
-    result.odds_frac = odds_frac;
-    if (!result.found()) return std::nullopt;
-    const PlanOutlook outlook = intervals->outlook(result.plan);
-    result.interval = outlook.interval;
-    const bool late = result.run.time_s > deadline_s * (1.0 + 1e-9);
-    result.odds_in_time = late ? 0.0
-                          : result.plan.option_of_pass == defaults.option_of_pass
-                              ? 1.0
-                              : outlook.times.odds_within(change_pct(deadline_s, base_s));
-    return outlook.times.kept_with(odds_frac) / percent;
-  };
-  struct Search {
-    std::size_t result;
-    MarginSearch margin;
-    std::optional<PipelineResult> best = {};
-  };
-  std::vector<Search> searches;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const auto kept_frac = appraise(results[i], deadlines_s[i]);
-    const double slack_frac = deadlines_s[i] / base_s - 1.0;
-    if (kept_frac && !has_odds(results[i].odds_in_time, odds_frac))
-      searches.push_back({i, {slack_frac, *kept_frac, slack_frac}});
-  }
-  for (int round = 0; round < MarginSearch::tries && !context.stop_requested(); ++round) {
-    std::vector<double> targets_s;
-    for (const Search& search : searches)
-      targets_s.push_back(
-          std::max(planner.least_time_s(), base_s * (1.0 + search.margin.next_frac())));
-    if (targets_s.empty()) break;
-    std::vector<PipelineResult> tried = planner.plan(targets_s, AfterEnd::go_on, context);
-    for (std::size_t i = 0; i < searches.size(); ++i) {
-      Search& search = searches[i];
-      const auto kept_frac = appraise(tried[i], deadlines_s[search.result]);
-      search.margin.tried(targets_s[i] / base_s - 1.0, kept_frac);
-      if (tried[i].odds_in_time && has_odds(tried[i].odds_in_time, odds_frac) &&
-          (!search.best || tried[i].energy_j < search.best->energy_j))
-        search.best = std::move(tried[i]);
-    }
-  }
-  for (Search& search : searches) {
-    PipelineResult& asked = results[search.result];
-    if (!search.best) {
-      if (asked.deadline_s < base_s) continue;
-      search.best = asked;
-      search.best->plan = defaults;
-      search.best->run = planner.baseline();
-      search.best->energy_j = search.best->run.energy_j;
-      search.best->gap_frac = 1.0 - asked.lower_bound_j / search.best->energy_j;
-      (void)appraise(*search.best, asked.deadline_s);
-    }
-    search.best->bolder = {asked.energy_j / planner.baseline().energy_j - 1.0, *asked.odds_in_time};
-    asked = std::move(*search.best);
-  }
+  if (intervals != nullptr)
+    PlansWithOdds(planner, *intervals, odds_frac, context).improve(results, deadlines_s);
   return results;
 }
 

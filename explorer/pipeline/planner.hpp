@@ -44,7 +44,7 @@ struct PipelineResult {
   std::optional<Prices> prices = {};        ///< of a plan of least cost: its deadline came of these
   PlanVerdict verdict = {};                 ///< whether GPUs can be set to it
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
-  double odds_frac = usual_odds_frac;       ///< that were asked for
+  double odds_frac = 0.0;                   ///< that were asked for
   std::optional<BolderPlan> bolder = {};    ///< as of PlanResult
   bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
 

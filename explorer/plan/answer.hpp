@@ -41,7 +41,7 @@ struct Contender {
   double objective_frac = 0.0;  ///< what is wanted least, as applied, over that at default clocks
   PlanVerdict verdict = {};
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
-  double odds_frac = usual_odds_frac;       ///< that were asked for, 0 to 1
+  double odds_frac = 0.0;                   ///< that were asked for, 0 to 1
   bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
   std::int64_t clock_changes = 0;
   std::int64_t clocks = 1;  ///< different ones

@@ -59,7 +59,7 @@ Action one_of(CommandLine& app, std::span<const Command> choices) {
   auto chosen = std::make_shared<Action>();
   for (const Command& command : choices) {
     CommandLine* sub = app.add_subcommand(std::string(command.name), std::string(command.help));
-    if (!command.heading.empty()) sub->headed(std::string(command.heading));
+    sub->headed(command.heading.empty() ? "Subcommands" : std::string(command.heading));
     if (!app.may_hold(command.name)) continue;
     sub->final_callback([chosen, prepared = command.setup(*sub)] { *chosen = prepared; });
   }

@@ -89,8 +89,7 @@ def commands_page(rubato):
     def add(path):
         text = help_of(path)
         parts.append(f"## rubato {' '.join(path)}\n\n```text\n{text}```\n" if path else f"```text\n{text}```\n")
-        listed = re.search(r"\nSubcommands:\n((?:  .*\n)+)", text)
-        for name in re.findall(r"^  (\S+)", listed[1], re.MULTILINE) if listed else []:
+        for name in re.findall(r"^  ([a-z][a-z-]*)(?:  |$)", text, re.MULTILINE) if " SUBCOMMAND" in text else []:
             add((*path, name))
 
     add(())

@@ -17,7 +17,7 @@ CAPTURE = "docs/examples/run.pt.trace.json.gz"
 PROFILE = "docs/examples/gpt3-175b-a100.csv"
 # Name, what ends the picture, commands; the page is {page}, a database {db}.
 PICTURES = [
-    ("report-captured", "#front", [f"explore {CAPTURE} --slack 2 --db {{db}}", "report --db {db} -o {page}"]),
+    ("report-captured", "#front", [f"explore {CAPTURE} --slack 5 --db {{db}}", "report --db {db} -o {page}"]),
     ("report-paper", "#front", ["explore gpt3-xl --slack 5 --db {db}", "report --db {db} -o {page}"]),
     ("report-pipeline", "#gantt", [f"pipeline plan --profile {PROFILE} --blocked-power 83.64 --slack 0,5 --page {{page}}"]),
     ("report-experiment", "#multiples", ["sweep run docs/examples/experiment.toml --db {db}", "report --db {db} --experiment latest -o {page}"]),

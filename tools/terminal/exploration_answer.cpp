@@ -289,7 +289,8 @@ std::string answer_text(const ExplorationInput& input, const Exploration& found,
   if (named == nullptr) {
     const std::string free = free_plan_text(found, answers, measure, "", measure(base));
     return (free.empty() ? no_plan(found)
-                         : "No plan is in time once changes of clock are counted.\n") +
+                         : fmt::format("No plan is in time{} once changes of clock are counted.\n",
+                                       asked_odds_words(found.odds_frac))) +
            free;
   }
   const PlanResult* best = answers.plan(*named);

@@ -13,7 +13,7 @@ const planName = (p) => `${whole[p.granularity] || p.granularity}, ${p.goal === 
 const clocksOf = (p) => [...new Set(kernels.filter((k) => k.plan_id === p.plan_id).map((k) => k.clock))];
 const clocksText = (p) => { const all = clocksOf(p); return all.length === 1 ? all[0] : `${all.length} clocks`; };
 
-const isForTime = (p) => p.goal !== "least_cost";
+const isForTime = (p) => p.goal.endsWith("_waste");
 // As it is applied.
 const playedTime = (p) => p.time_change_pct, playedEnergy = (p) => p.energy_change_pct;
 const saves = (p) => `energy ${percent(p.energy_change_pct)}${p.energy_change_low_pct === null ? "" : ` (90 %: ${range(p.energy_change_low_pct, p.energy_change_high_pct)})`}, ` +
@@ -44,8 +44,8 @@ function answer() {
   const single = anySingle && energy(anySingle) <= -least_shown_pct ? anySingle : null, shown = single || best;
   const finer = best === shown ? "" : `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second: ${saves(best)}` +
       (best.bound_change_pct === null ? `. Gap ${fixed(best.gap_pct, 2)} % of its cost.` : `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`);
-  const noSingle = anySingle && !single && isForTime(shown) ? "No single clock saves energy in that time." : "";
-  headline(single ? clockWords(clocksText(single)) : `${whole[best.granularity]}, ${clocksText(best)}`, `${isForTime(shown) ? withinText(shown.slack_pct) : ", of least cost"}: ${saves(shown)}.`, single && data.lines[clocksText(single)], `${noSingle} ${finer} ${laterText}`.trim(), best !== single ? data.play[best.plan_id] : null);
+  const noSingle = anySingle && !single && isForTime(shown) ? `No single clock saves energy in that time${shown.odds_pct > 0 ? ` with ${shown.odds_pct} % odds` : ""}.` : "";
+  headline(single ? clockWords(clocksText(single)) : `${whole[best.granularity]}, ${clocksText(best)}`, `${isForTime(shown) ? withinText(shown.slack_pct) + oddsText(shown) : ` for ${words(shown.goal)}`}: ${saves(shown)}.`, single && data.lines[clocksText(single)], `${noSingle} ${finer} ${laterText}`.trim(), best !== single ? data.play[best.plan_id] : null);
   warnings();
 }
 

@@ -33,7 +33,7 @@ function answer() {
     const finer = best === shown ? "" : `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
       `${clockCount(best.clocks)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second, counted where it is known what they take.`;
     headline(shown.clocks === 1 ? clockWords(clock) : whole[shown.granularity] || shown.granularity,
-      `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : withinText(shown.slack_pct)}: ${saves(shown)}.`,
+      `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : withinText(shown.slack_pct) + oddsText(shown)}: ${saves(shown)}.`,
       single && data.slider.lines[clock], finer, best !== single ? data.play[best.plan_id] : null);
   }
   if (!run.gpu_calibrated) {

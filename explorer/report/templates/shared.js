@@ -19,6 +19,8 @@ const signed = (x, digits = 1) => (x > 0 && fixed(x, digits) !== fixed(0, digits
 const percent = (x, digits = 1) => x === null || x === undefined ? "-" : `${signed(x, digits)} %`;
 // As asked for, without digits that say nothing: "5 %".
 const withinText = (slack_pct) => ` in at most ${+slack_pct.toPrecision(6)} % more time`;
+// Of a plan that had odds to keep: whole percents, never certain.
+const oddsText = (p) => p.odds_pct > 0 && p.odds_in_time_pct !== null ? `, with ${Math.max(1, Math.min(99, Math.floor(p.odds_in_time_pct)))} % odds` : "";
 const least_shown_pct = 0.005;  // half of the last digit of a change
 const clockCount = (count) => `${count} clock${count === 1 ? "" : "s"}`;
 const range = (low, high, digits) => `${percent(low, digits)} to ${percent(high, digits)}`;

@@ -78,7 +78,7 @@ PlanFile file_of_plans(const PipelineInput& input, const PipelinePlanner& planne
 std::string setting_note(const PipelineInput& input, const PipelinePlanner& planner,
                          const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
                          bool writes_files) {
-  const std::string lines = stage_lines(input, planner, plans, loaded);
+  std::string lines = stage_lines(input, planner, plans, loaded);
   if (!lines.empty() || writes_files) return lines;
   return "To set the clocks: the same with --plan-file plan.json, for 'rubato apply', or --zeus "
          "FOLDER, for Zeus.\n";

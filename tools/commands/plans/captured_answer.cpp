@@ -68,10 +68,9 @@ const GraphPlanOutcome* best_one_clock(const GraphAnswers& answers, std::string_
 
 std::string one_clock_text(const GraphExploration& found, const GraphPlanOutcome& plan) {
   if (plan.change.energy_frac > -shown_frac) {
-    return fmt::format(
-        "No single clock saves energy in at most {:.4g} % more time{}: keep the default "
-        "clocks.\n",
-        percent * plan.result.question.slack_frac, asked_odds_words(found.odds_frac));
+    return fmt::format("No single clock saves energy in at most {:.4g} % more time{}.\n",
+                       percent * plan.result.question.slack_frac,
+                       asked_odds_words(found.odds_frac));
   }
   return fmt::format(
       "One clock for all, {}: {}{}\n  {}{}\n  {}", within_text(plan),

@@ -59,8 +59,7 @@ LatencyPoint point_at(const LatencyOptions& o, const Trace& trace, const GpuSpec
                          .switching = {.core = change, .mem = {}},
                          .questions = {},
                          .host_power_w = o.host_power_w.value_or(0.0),
-                         .error_draws = error_draws,
-                         .odds_frac = 0.0};  // compared for the same time
+                         .error_draws = error_draws};
   for (const Granularity granularity : compared_granularities) {
     input.questions.push_back(
         {granularity, Aggregation::global, LeastWaste{o.slack_pct / 100.0, 0.0}});

@@ -28,8 +28,7 @@ ExplorationInput paper_input(const char* spec) {
                          .grid = "paper",
                          .power_limit_w = {},
                          .switching = {},
-                         .questions = {},
-                         .odds_frac = 0.0};  // as published: for all of the time
+                         .questions = {}};
   for (const PublishedTotal& row : published_table2()) {
     input.questions.push_back({row.granularity, row.aggregation, row.asked()});
   }
