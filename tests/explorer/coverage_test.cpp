@@ -35,12 +35,16 @@ constexpr double least_of_row = 0.70, least = 0.80, most = 0.985;
 
 // Times of plans are cut to what clocks can change, but what was measured scatters by half a
 // percent around that: they hold less than is meant (docs/trust.md).
-constexpr double least_time_of_row = 0.65, least_time = 0.75;
+constexpr double least_time_of_row = 0.65, least_time_of_all = 0.75;
 
 struct SweepCase {
   const char* gpu;
   std::vector<std::size_t> points;  ///< 0: four fifths
   double widest_pct;                ///< of 90 % intervals of plans, mean
+  /// Of time, as a share of the width. Times of old cards leave what clocks can change in one point
+  /// of eight where the memory clock is lower, so that intervals cut to it lie to one side.
+  double most_bias = 0.3;
+  double least_time = least_time_of_all;  ///< held of all rows together
 };
 
 void PrintTo(const SweepCase& of, std::ostream* out) { *out << of.gpu; }
@@ -66,11 +70,11 @@ struct Held {
 };
 
 // Not because they are as wide as the answer, or beside it.
-void expect_narrow(const Covered& of, double widest_pct) {
+void expect_narrow(const Covered& of, double widest_pct, double most_bias) {
   EXPECT_LT(of.time_width_pct, widest_pct);
   EXPECT_LT(of.energy_width_pct, widest_pct);
   EXPECT_LT(std::abs(of.energy_bias_pct), 0.3 * of.energy_width_pct);
-  EXPECT_LT(std::abs(of.time_bias_pct), 0.3 * of.time_width_pct);
+  EXPECT_LT(std::abs(of.time_bias_pct), most_bias * of.time_width_pct);
 }
 
 class CoverageOf : public testing::TestWithParam<SweepCase> {};
@@ -93,26 +97,26 @@ TEST_P(CoverageOf, NinetyPercentIntervals) {
     if (row.captured.count >= enough) {
       held[4].add(row.captured.time, least_time_of_row);
       held[5].add(row.captured.energy);
-      expect_narrow(row.captured, of.widest_pct);
+      expect_narrow(row.captured, of.widest_pct, of.most_bias);
     }
     if (row.plans.count < enough) continue;  // kernels of some sweeps have hardly a clock in common
     held[2].add(row.plans.time, least_time_of_row);
     held[3].add(row.plans.energy);
-    expect_narrow(row.plans, of.widest_pct);
+    expect_narrow(row.plans, of.widest_pct, of.most_bias);
     for (const ShareRange& chance : {row.plans.time_by_chance, row.plans.energy_by_chance}) {
       EXPECT_TRUE(chance.low > 0.4 && chance.low < 0.95) << chance.low;
       EXPECT_TRUE(chance.high > 0.85 && chance.high <= 1.0) << chance.high;
     }
   }
   for (std::size_t i = 0; i < held.size(); ++i)
-    held[i].expect_about_90_pct(i == 2 || i == 4 ? least_time : least);
+    held[i].expect_about_90_pct(i == 2 || i == 4 ? of.least_time : least);
 }
 
 const std::vector<std::size_t> all_points{1, 3, 5, 0};
 INSTANTIATE_TEST_SUITE_P(Sweeps, CoverageOf,
                          testing::Values(SweepCase{"v100-sxm2", all_points, 40.0},
-                                         SweepCase{"gtx-1080-ti", all_points, 45.0},
-                                         SweepCase{"rtx-2070-super", all_points, 50.0}),
+                                         SweepCase{"gtx-1080-ti", all_points, 45.0, 0.4, 0.7},
+                                         SweepCase{"rtx-2070-super", all_points, 50.0, 0.4, 0.7}),
                          [](const auto& info) {
                            std::string name = info.param.gpu;
                            std::ranges::replace(name, '-', '_');
@@ -189,7 +193,7 @@ TEST(Coverage, HoldsOverAllShippedSweeps) {
   EXPECT_GE(gpus, 7U);
   constexpr double least_together = 0.85, most_together = 0.95;
   for (std::size_t i = 0; i < inside.size(); ++i) {
-    EXPECT_GE(inside[i] / all[i], i == 2 || i == 4 ? least_time : least_together) << i;
+    EXPECT_GE(inside[i] / all[i], i == 2 || i == 4 ? least_time_of_all : least_together) << i;
     EXPECT_LE(inside[i] / all[i], i < 4 ? most_together : most) << i;
   }
 }

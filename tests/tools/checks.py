@@ -1,4 +1,5 @@
 """What tests of programs share: runs of a command, and a list of what is not as expected instead of an end at the first."""
+import re
 import subprocess
 
 failures = []
@@ -14,6 +15,13 @@ def finished(*command, status=0):
     done = run(*command, timeout=None)
     assert done.returncode == status, f"{command}: status {done.returncode}\n{done.stdout}{done.stderr}"
     return done
+
+
+def listed_commands(text):
+    """Names of the commands below one, as its --help lists them, under headings."""
+    if " SUBCOMMAND" not in text:
+        return []
+    return re.findall(r"^  ([a-z][a-z-]*)(?:  |$)", text, re.MULTILINE)
 
 
 def check(what, condition, said=""):

@@ -20,7 +20,7 @@ TEST_F(ProgramRun, HelpsAndCorrects) {
   expect("explore --goal strict_wast", 2,
          "--goal 'strict_wast' is not known; did you mean 'strict_waste'?");
   expect("explore --slack -100", 2, "--slack is -100; expected a number above -100");
-  expect("explore --slack -1", 0, "in at most -1 % more time");
+  expect("explore --slack -1 --odds 0", 0, "in at most -1 % more time");
   expect("explore --slack -90", 1, "infeasible");
   expect("explore --slack -90 --granularity segment --switch-stall-us 10", 1, "infeasible");
   expect("explore --goal time", 2, "needs either --energy-budget or --power-budget");

@@ -38,6 +38,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from checks import listed_commands
+
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 LIBRARY = Path(sys.argv[3]).resolve() if len(sys.argv) > 3 else None
 COPIED = ["README.md", "CONTRIBUTING.md", "docs", "tools", "models/data", "traces/data"]  # what commands may refer to
@@ -266,8 +268,7 @@ class Help:
         return self.texts[path]
 
     def commands(self, path):
-        listed = re.search(r"\nSubcommands:\n((?:  .*\n)+)", self.text(path))
-        return set(re.findall(r"^  (\S+)", listed[1], re.MULTILINE)) if listed else set()
+        return set(listed_commands(self.text(path)))
 
     def options(self, path):
         """Of the command and of those below it."""

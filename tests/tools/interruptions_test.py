@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from checks import listed_commands
+
 RUBATO, SOURCE, ASKED = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3:]
 EXAMPLES, MEASURED = SOURCE / "docs/examples", SOURCE / "models/data/measured"
 MOMENTS_S = (0.05, 0.4, 1.5)
@@ -89,11 +91,8 @@ COMMANDS = {
 def leaves(*words):
     """Every command of the help that has none below it."""
     text = subprocess.run([RUBATO, *words, "--help"], capture_output=True, text=True, check=True).stdout
-    _, found, below = text.partition("\nSubcommands:\n")
-    if not found:
-        return [" ".join(words)]
-    names = re.findall(r"^  ([a-z-]+)  ", below.partition("\n\n")[0], re.MULTILINE)
-    return [leaf for name in names for leaf in leaves(*words, name)]
+    names = listed_commands(text)
+    return [leaf for name in names for leaf in leaves(*words, name)] or [" ".join(words)]
 
 
 def outputs(command):
@@ -219,7 +218,7 @@ def main():
     found = [f"'{name}' has no entry in {Path(__file__).name}" for name in known if name not in COMMANDS]
     found += [f"'{name}' is no command" for name in COMMANDS if name not in known]
     with tempfile.TemporaryDirectory() as name:
-        subprocess.run([RUBATO, "explore", "gpt3-xl", "--db", "r.db"], cwd=name, check=True, capture_output=True)
+        subprocess.run([RUBATO, "explore", "gpt3-xl", "--odds", "0", "--db", "r.db"], cwd=name, check=True, capture_output=True)
         database = (Path(name) / "r.db").read_bytes()
     listed = [command for name, some in COMMANDS.items() if some not in (QUICK, PYTHON) and (not ASKED or name in ASKED) for command in some]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

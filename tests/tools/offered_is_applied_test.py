@@ -312,8 +312,9 @@ def check_stages(folder, name, *plan):
         check(f"{what}: what is named can be set", file.chosen.applicable and file.chosen.promise.time_change_pct <= slack + 1e-6, file.chosen.because)
         rows = sqlite3.connect(db)
         cells = {}
-        for stage, kind, *option in rows.execute("SELECT stage, kind, core_mhz, ifnull(mem_mhz, 0), time_s, energy_j FROM pipeline_options "
-                                                 "ORDER BY type_id, option_id"):
+        for stage, kind, *option in rows.execute("SELECT g.stage, u.pass, c.core_mhz, ifnull(c.mem_mhz, 0), x.time_s, x.energy_j "
+                                                 "FROM units u JOIN gpus g USING (run_id, gpu_id) JOIN clocks c USING (run_id) "
+                                                 "JOIN cells x ON x.cell_id = u.first_cell + c.clock_id ORDER BY u.unit_id, c.is_default DESC, c.clock_id"):
             default, states = cells.setdefault((stage, kind), (option, [[]]))
             if default is option:  # the first one
                 continue
@@ -321,7 +322,7 @@ def check_stages(folder, name, *plan):
             if option[1] != before[1] or (option[1] > 0 and option[0] < before[0]):  # the next state; a profile has one, clocks falling
                 states.append([])
             states[-1].append(option)
-        blocked_w, = rows.execute("SELECT blocked_power_w FROM pipeline_runs").fetchone()
+        blocked_w, = rows.execute("SELECT blocked_power_w FROM runs").fetchone()
         time_s, energy_j = play_stages(file, cells, blocked_w)
         for quantity, found, promised in (("time", time_s, file.chosen.promise.time_s), ("energy", energy_j, file.chosen.promise.energy_j)):
             check(f"{what}: {quantity} is what was promised", abs(found / promised - 1) <= PROMISE, f"{found:.6g} instead of {promised:.6g}")

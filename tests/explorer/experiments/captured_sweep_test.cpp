@@ -304,7 +304,7 @@ TEST_F(CapturedSweep, GoalsAreThoseOfAnExploration) {
     EXPECT_EQ(name_of(plan.asked_goal()), name_of(*question.goal));
     const auto stored = ResultStore::open_read_only(file("goals.db"))
                             .query(
-                                "SELECT energy_change_pct FROM v_units WHERE goal = ? AND "
+                                "SELECT energy_change_pct FROM v_plans WHERE goal = ? AND "
                                 "granularity = ?",
                                 {SqlValue(std::string(name_of(*question.goal))),
                                  SqlValue(std::string(name_of(question.grain)))});

@@ -120,8 +120,8 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
             0U);
   expect_error<DataError>([&] { (void)plan("microbatches = 3\n"); },
                           "a batch of 4 cannot be cut into 3 equal microbatches");
-  expect_error<DataError>([&] { (void)plan("microbatches = 2\ngoal = 'edp'\n"); },
-                          "pipelines are planned for goal 'strict_waste'");
+  expect_error<DataError>([&] { (void)plan("microbatches = 2\naggregation = 'local'\n"); },
+                          "pipelines are planned with granularity 'pass' or 'kernel'");
 }
 
 // With changes of clock counted.

@@ -148,9 +148,9 @@ TEST(CommSmsPlans, AreKeptWithTheirSms) {
   const std::filesystem::path db = folder / "r.db";
   store_graph_run(db, {{"a.json"}, "1593/1410", ClockSource::given, "rubato explore"}, found);
   const ResultStore store = ResultStore::open_read_only(db);
-  EXPECT_EQ(std::get<double>(
-                store.query("SELECT comm_sms FROM v_plans ORDER BY 1 DESC").rows[0][0]),
-            8.0);
+  EXPECT_EQ(
+      std::get<double>(store.query("SELECT comm_sms FROM v_plans ORDER BY 1 DESC").rows[0][0]),
+      8.0);
   const auto file = plan_file(store, {.run = "latest", .granularity = "iteration"});
   EXPECT_EQ(file.plans.front().comm_sms, 8.0);
   const StoredGraphPlan plan = load_graph_plan(store, 1);

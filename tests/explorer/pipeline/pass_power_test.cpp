@@ -35,7 +35,7 @@ TEST(PassPower, PowersOfFewReadingsAreNoBetterKnown) {
       refused = error.what();
     }
   }
-  EXPECT_NE(refused.find(": 7 readings within steps of"), std::string::npos) << refused;
+  EXPECT_NE(refused.find(" readings within steps of"), std::string::npos) << refused;
   log = ranks.front().log;
   log.samples.resize(accepted);
   EXPECT_TRUE(pass_power(ranks.front().capture, stage, log).forward_reach_w);

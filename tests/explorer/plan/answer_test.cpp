@@ -33,6 +33,7 @@ TEST(Answer, HasTheOddsAskedFor) {
   Contender bold = plan_of(0.8), safe = plan_of(0.9), unknown = plan_of(0.85);
   bold.odds_in_time = 0.6;
   safe.odds_in_time = 0.9;
+  for (Contender* plan : {&bold, &safe, &unknown}) plan->odds_frac = usual_odds_frac;
   EXPECT_EQ(answer_to({bold, safe}), 1);
   EXPECT_EQ(answer_to({bold}), -1);
   EXPECT_EQ(answer_to({bold, safe, unknown}), 2);

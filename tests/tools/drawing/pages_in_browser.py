@@ -19,7 +19,7 @@ from page_checks import EXAMPLES, RUBATO, browser, count, percents, report, run,
 
 
 def run_page(page, folder):
-    run("explore", "gpt3-xl", "--granularity", "iteration,pass", "--db", folder / "s.db")
+    run("explore", "gpt3-xl", "--granularity", "iteration,pass", "--odds", 0, "--db", folder / "s.db")
     sound(page, report(folder, "s.db", "set.html"))
     assert count(page, "#set-line code") == 1
     assert text(page, "#set-line code") == "sudo nvidia-smi -lgc 1890,1890 && sudo nvidia-smi -lmc 9251,9251   # back: sudo nvidia-smi -rgc && sudo nvidia-smi -rmc"
@@ -63,7 +63,7 @@ def slider(page):
     """It gives what the search gives, and the bars follow it."""
     for grain in ("iteration", "pass", "kernel"):
         for slack in (0, 5, 12):
-            exact = json.loads(run("explore", "gpt3-xl", "--granularity", grain, "--slack", slack, "--json"))["plans"][-1]
+            exact = json.loads(run("explore", "gpt3-xl", "--granularity", grain, "--slack", slack, "--odds", 0, "--json"))["plans"][-1]
             assert exact["granularity"] == grain
             # Of kernels the page counts time in bins: close to the best, and never more.
             beyond = slide(page, grain, slack) - exact["energy_change_pct"]
@@ -162,7 +162,7 @@ def missed_slack(page, folder):
     assert line == "rubato explore gpt3-xl --gpu rtx-3080-ti --power-limit 300.0 --switch-latency-us 20000.0 --granularity kernel --slack 2".split(), line
     run(*line[1:], status=1)
     quick = folder / "quick it's $HOME.db"
-    run("explore", "--granularity", "pass", "--slack", "2", "--db", quick)
+    run("explore", "--granularity", "pass", "--slack", "2", "--odds", 0, "--db", quick)
     sound(page, report(folder, quick.name, "quick.html"))
     line = shlex.split(text(page, "#play-line code"))
     assert line[line.index("--db") + 1] == str(quick), line

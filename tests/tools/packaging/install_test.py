@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
-from checks import check, exit_status, not_checked, run  # noqa: E402
+from checks import check, exit_status, listed_commands, not_checked, run  # noqa: E402
 
 BUILD = Path(sys.argv[1])
 
@@ -25,8 +25,7 @@ def commands(rubato, path=()):
     """(path, text of --help) of the program and all its commands."""
     text = run(rubato, *path, "--help").stdout
     yield path, text
-    listed = re.search(r"\nSubcommands:\n((?:  .*\n)+)", text)
-    for name in re.findall(r"^  (\S+)", listed[1], re.MULTILINE) if listed else []:
+    for name in listed_commands(text):
         yield from commands(rubato, (*path, name))
 
 

@@ -44,7 +44,7 @@ class Manners(ProgramCase):
         self.assertIn("No space left", done.stderr)
 
     def test_a_file_says_its_form_and_holds_what_would_be_printed(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         query = ("query", "--db", "r.db", "SELECT run_id, gpu FROM runs")
         for command in (("gpus",), ("pipeline", "front", *PIPELINE), query):
             for extension, option in ((".csv", "--csv"), (".json", "--json"), (".jsonl", "--json-lines")):
@@ -56,7 +56,7 @@ class Manners(ProgramCase):
     def test_programs_read_one_document(self):
         """JSON, an object a line, or rows of one width: no words between."""
         capture = SOURCE / "docs/examples/run.pt.trace.json.gz"
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         for command in (("explore", *FEW), ("explore", capture, *FEW), ("replay", capture), ("replay", capture, "--per-kernel"), ("trace", "show", "gpt3-xl"),
                         ("trace", "scale", "gpt3-small", "--tp", "1,2", "--no-plans"), ("sweep-latency", "gpt3-xl", "--latencies-us", "10"),
                         ("transfer", "--batches", "1", "--db", "r.db"), ("suggest", "gpt3-xl"), ("gpus",),
@@ -89,14 +89,14 @@ class Manners(ProgramCase):
         self.assertEqual(list(scratch.iterdir()), [])
 
     def test_folders_are_made(self):
-        self.run_program("explore", *FEW, "--db", "made/for/r.db", "--timeline", "also/made/t.json")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "made/for/r.db", "--timeline", "also/made/t.json")
         told = self.run_program("report", "--db", "made/for/r.db", "-o", "pages/r.html").stderr
         self.assertIn("wrote pages/r.html", told)
         for path in ("made/for/r.db", "also/made/t.json", "pages/r.html"):
             self.assertTrue((self.folder / path).stat().st_size > 1000, path)
 
     def test_what_is_written_is_told(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         capture, pipeline = SOURCE / "docs/examples/run.pt.trace.json.gz", ("pipeline", "plan", *PIPELINE)
         for arguments, path in ((("explore", capture, *FEW, "--timeline", "c.json"), "c.json"), (("replay", capture, "--perfetto", "y.json"), "y.json"),
                                 ((*pipeline, "--gantt", "g.svg", "--page", "g.html", "--timeline", "g.json", "--plan-file", "made/p.json"), "made/p.json"),
@@ -108,7 +108,7 @@ class Manners(ProgramCase):
             self.assertIn(f"wrote {path}\n", self.run_program(*arguments).stderr)
 
     def test_a_name_says_the_form(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         self.run_program("export", "--db", "r.db", "-o", "p.json")
         self.assertEqual(len(json.loads((self.folder / "p.json").read_text())), 1)
         self.run_program("export", "--db", "r.db", "-o", "p.jsonl")
@@ -180,7 +180,7 @@ class Manners(ProgramCase):
         return shown.decode().replace("\r\n", "\n")
 
     def test_inks_are_not_shown_as_text(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         for command in (("explore",), ("reproduce", "steps"), ("reproduce", "kareus2026"), ("pipeline", "compare", *PIPELINE), ("show", "--db", "r.db"),
                         ("gpus",), ("trace", "show", "gpt3-xl"), ("verify", "--plan", SOURCE / "docs/examples/plan.json", "--measured", SOURCE / "docs/examples/ab.csv")):
             shown = self.on_terminal(*command, columns=100)
@@ -190,7 +190,7 @@ class Manners(ProgramCase):
             self.assertLessEqual(max(len(line) for line in words.split("\n") if "nvidia-smi" not in line), 100, command)
 
     def test_tables_fit_the_terminal(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         question = ("query", "--db", "r.db", "SELECT plan_id, granularity, goal, status, work, gpu, time_s, energy_j, energy_change_pct FROM v_plans")
         piped = self.run_program(*question).stdout  # a pipe gets every column
         self.assertEqual(self.run_program(*question, "--wide").stdout, piped)
@@ -216,9 +216,9 @@ class Manners(ProgramCase):
             self.assertIn("  energy %  ", table)
 
     def test_transfer_names_the_plan_it_takes(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         self.run_program("trace", "gen", "gpt3-xl", "--batch", "20", "-o", "t.json")
-        self.run_program("explore", "t.json", *FEW, "--db", "r.db")
+        self.run_program("explore", "t.json", *FEW, "--odds", "0", "--db", "r.db")
         own = self.run_program("transfer", "gpt3-xl", "--db", "r.db", "--json")  # the trace's own, not the newest
         row = json.loads(own.stdout)[0]
         self.assertEqual(row["plan_trace"], row["trace"])
@@ -229,7 +229,7 @@ class Manners(ProgramCase):
     def test_transfer_of_a_capture_takes_the_plan_of_a_captured_run(self):
         captures = SOURCE / "tests/captures/traces"
         named = {"a": (captures / "kineto_a100_ddp2_resnet.json.gz", "--gpu", "a100-sxm4-80gb"), "b": (captures / "kineto_h100_qwen_fwd.json.gz", "--gpu", "a100-sxm4-80gb")}
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         told = self.run_program("transfer", *named["a"], "--db", "r.db", status=2).stderr
         self.assertIn("the database has no captured run whose plan could be played", told)
         for capture in named.values():
@@ -251,7 +251,7 @@ class Manners(ProgramCase):
         self.assertIn("--db is missing", told)
 
     def test_colours_are_for_terminals(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         question = ("query", "--db", "r.db", "SELECT plan_id, energy_change_pct, '\x1b[31mred' AS name FROM v_plans")
         shown = self.on_terminal(*question, columns=200)
         self.assertIn("\x1b[1mplan_id\x1b[0m", shown)
@@ -270,7 +270,7 @@ class Manners(ProgramCase):
         self.assertIn("bound %", re.search(r"(?s)\(left out: .*?\)", shown).group())
 
     def test_names_cut_are_told(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         question = ("query", "--db", "r.db", f"SELECT '{'k' * 150}' AS kernel, 1 AS one")
         shown = self.on_terminal(*question, columns=400, NO_COLOR="1")
         self.assertIn("(shortened: kernel; --wide shows all)", shown)
@@ -292,7 +292,7 @@ class Manners(ProgramCase):
     def test_colours_of_data_do_not_pass(self):
         shown = self.on_terminal("trace", "show", "\x1b[1mbold\x1b[0m", columns=80, status=2)
         self.assertNotIn("\x1b[1m", shown)
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         shown = self.on_terminal("query", "--db", "r.db", "--csv", "SELECT '\x1b[1mbold\x1b[0m' AS name", columns=80)
         self.assertEqual(shown, "name\n\\x1b[1mbold\\x1b[0m\n")
 
@@ -337,7 +337,7 @@ class Manners(ProgramCase):
             self.assertTrue(shown)
 
     def test_whole_numbers_have_no_decimals(self):
-        self.run_program("explore", *FEW, "--db", "r.db")
+        self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         shown = self.run_program("query", "--db", "r.db", "SELECT power_limit_w, 0.5 AS half FROM runs").stdout
         self.assertEqual(shown.split("\n")[1].split(), ["350", "0.5000"])
 

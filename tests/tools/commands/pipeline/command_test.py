@@ -259,7 +259,7 @@ def check_profile(folder):
     code, out, err = rubato(folder, "profile", "--ranks", ranks, "--power", power, "-o", "new/stages.csv")
     check(f"profile works: {err}", code == 0 and "4 ranks, 4 stages, 6 microbatches, 3 steps, 1f1b" in out)
     command = next(line for line in out.splitlines() if line.startswith("next: rubato pipeline ")).split()[3:]
-    check("waiting draws 90 W", abs(float(command[command.index("--blocked-power") + 1]) - 90) < 3)
+    check("waiting draws 93 W", abs(float(command[command.index("--blocked-power") + 1]) - 93) < 3)
     code, out, err = rubato(folder, *command, "--json")
     check(f"the command that it prints works: {err}", code == 0)
     base, plan = json.loads(out)["plans"]
