@@ -1,7 +1,9 @@
 #pragma once
 // The plans of an exploration as contenders for its answers (plan/answer.hpp), of each kind of run.
 
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "explorer/exploration.hpp"
@@ -32,6 +34,17 @@ struct Answers {
   /// @return null: the default clocks, or no plan
   [[nodiscard]] const Plan* plan(const PlanAnswer& answer) const {
     return answer.plan ? &plans[*answer.plan] : nullptr;
+  }
+  /// Where no plan of a want has the odds: of the plans for all of the time the one that would save
+  /// most.
+  [[nodiscard]] std::optional<BolderPlan> boldest(std::string_view want) const {
+    std::optional<BolderPlan> most;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const std::optional<BolderPlan>& bolder = plans[i].bolder;
+      if (contenders[i].want != want || !bolder) continue;
+      if (!most || bolder->energy_frac < most->energy_frac) most = bolder;
+    }
+    return most;
   }
   [[nodiscard]] const PlanAnswer* headline() const { return rubato::headline(contenders, answers); }
   /// Whether a plan is the answer of what it wants.

@@ -41,9 +41,7 @@ struct SweepCase {
   const char* gpu;
   std::vector<std::size_t> points;  ///< 0: four fifths
   double widest_pct;                ///< of 90 % intervals of plans, mean
-  /// Of time, as a share of the width. Times of old cards leave what clocks can change in one point
-  /// of eight where the memory clock is lower, so that intervals cut to it lie to one side.
-  double most_bias = 0.3;
+  double most_bias = 0.3;  ///< of time, over the width: docs/trust.md, where intervals hold least
   double least_time = least_time_of_all;  ///< held of all rows together
 };
 

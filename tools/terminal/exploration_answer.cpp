@@ -262,17 +262,6 @@ const PlanResult* best_one_clock(const Answers<PlanResult>& answers, std::string
              : &answers.plans[static_cast<std::size_t>(best - answers.contenders.data())];
 }
 
-// Where no plan has the odds: the one that would save most.
-std::optional<BolderPlan> boldest(const Answers<PlanResult>& answers, std::string_view want) {
-  std::optional<BolderPlan> most;
-  for (std::size_t i = 0; i < answers.plans.size(); ++i) {
-    const std::optional<BolderPlan>& bolder = answers.plans[i].bolder;
-    if (answers.contenders[i].want != want || !bolder) continue;
-    if (!most || bolder->energy_frac < most->energy_frac) most = bolder;
-  }
-  return most;
-}
-
 // The answer to one kind of goal, and the best clock for all beside it.
 std::string answer_text(const ExplorationInput& input, const Exploration& found,
                         const Answers<PlanResult>& answers, const Measure& measure,
@@ -298,7 +287,7 @@ std::string answer_text(const ExplorationInput& input, const Exploration& found,
   const std::string free = free_plan_text(found, answers, measure, named->want,
                                           measure(reached) - alike_objective_frac * measure(base));
   if (best == nullptr)
-    return nothing_gained(found, measure) + bolder_line(boldest(answers, named->want)) + free;
+    return nothing_gained(found, measure) + bolder_line(answers.boldest(named->want)) + free;
   const PlanResult* one_clock = best_one_clock(answers, named->want);
   std::string text;
   if (one_clock != nullptr) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <vector>
 
@@ -144,17 +143,6 @@ std::string goal_words(const Goal& goal) {
   return text + ", all GPUs";
 }
 
-// Where no plan has the odds: the one that would save most.
-std::optional<BolderPlan> boldest(const GraphAnswers& answers, std::string_view want) {
-  std::optional<BolderPlan> most;
-  for (std::size_t i = 0; i < answers.plans.size(); ++i) {
-    const std::optional<BolderPlan>& bolder = answers.plans[i].bolder;
-    if (answers.contenders[i].want != want || !bolder) continue;
-    if (!most || bolder->energy_frac < most->energy_frac) most = bolder;
-  }
-  return most;
-}
-
 // What more time buys: the answers of other slacks than the headline's.
 std::string later_text(const GraphExploration& found, const GraphAnswers& answers,
                        const PlanAnswer& named) {
@@ -203,7 +191,7 @@ std::string least_energy_text(const GraphExploration& found, const GraphAnswers&
         "No plan that is in time{}, with at most {:.4g} % more, saves energy: keep the default "
         "clocks.\n{}",
         asked_odds_words(found.odds_frac), percent * asked->slack_frac,
-        bolder_line(boldest(answers, named->want)));
+        bolder_line(answers.boldest(named->want)));
   } else {
     if (one_clock != nullptr) text += one_clock_text(found, *one_clock);
     if (best != one_clock) text += several_clocks_text(found, *best, db);
