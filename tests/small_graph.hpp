@@ -23,8 +23,8 @@ namespace rubato {
 inline constexpr double rounding = 1e-9;
 
 inline const GpuSpec& small_graph_spec() {
-  // A limit that two made launches at once do not reach. Waiting takes other power than the idle part
-  // of what runs, less at low clocks and more at high ones.
+  // A limit that two made launches at once do not reach. Waiting takes other power than the idle
+  // part of what runs, less at low clocks and more at high ones.
   static const GpuSpec spec = [] {
     GpuSpec roomy = load_gpu_spec("a100-sxm4-80gb");
     roomy.power_limit.limit_w = 500.0;
