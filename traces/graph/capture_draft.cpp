@@ -14,8 +14,8 @@ namespace rubato {
 
 namespace {
 
-// A host that hardly did anything but wait calls again within 50 us of what it waited for, or within
-// a tenth of the wait: after a long one it has more to do.
+// A host that hardly did anything but wait calls again within 50 us of what it waited for, or
+// within a tenth of the wait: after a long one it has more to do.
 constexpr std::int64_t unseen_sync_window_ns = 50'000;
 constexpr std::int64_t unseen_sync_share = 10;
 // A thread that has been silent for this long was woken by the thread that called last.

@@ -86,9 +86,8 @@ ExitStatus reproduce(const ReproduceOptions& o, const RunContext& context) {
     }
   }
   if (!o.db.empty()) {
-    const std::int64_t run_id =
-        store_trace(o.db, spaan->input, spaan->found,
-                    {context.command_line, R"({"experiment":"spaan2026"})"});
+    const std::int64_t run_id = store_trace(
+        o.db, spaan->input, spaan->found, {context.command_line, R"({"experiment":"spaan2026"})"});
     tell("stored as run {} in {}\n", run_id, o.db);
   }
   return ExitStatus::done;
