@@ -212,8 +212,8 @@ FROM v_experiment_plans v, json_each(json_object('gpu', gpu, 'work', work, 'capt
   'aggregation', aggregation, 'goal', goal, 'slack_pct', slack_pct, 'seed', seed)) a
 WHERE v.scenario = '' AND a.value IS NOT NULL GROUP BY v.experiment_id, a.key, a.value;
 
--- Promised and measured: plans that were applied, with the plan in this database. It is found by its totals, which are equal to the last bit:
--- of several the newest, of runs asked for first.
+-- Promised and measured: plans that were applied, with the plan in this database. It is found by its totals, which a plan file sums in another
+-- order: of several the newest, of runs asked for first.
 CREATE VIEW v_verified AS
 SELECT m.measurement_id, m.created_utc, m.gpu, m.work, m.granularity, m.pairs, p.run_id, p.plan_id,
        m.promised_energy_change_pct, m.promised_energy_change_low_pct, m.promised_energy_change_high_pct,
@@ -221,8 +221,8 @@ SELECT m.measurement_id, m.created_utc, m.gpu, m.work, m.granularity, m.pairs, p
        m.promised_time_change_pct, m.promised_time_change_low_pct, m.promised_time_change_high_pct,
        m.measured_time_change_pct, m.measured_time_change_low_pct, m.measured_time_change_high_pct, m.energy_verdict, m.time_verdict
 FROM measurements m LEFT JOIN plans p ON p.plan_id = (
-  SELECT q.plan_id FROM plans q JOIN runs r ON r.run_id = q.run_id WHERE q.granularity = m.granularity AND q.time_s = m.plan_time_s
-    AND q.energy_j = m.plan_energy_j ORDER BY r.asked DESC, q.plan_id DESC LIMIT 1)
+  SELECT q.plan_id FROM plans q JOIN runs r ON r.run_id = q.run_id WHERE q.granularity = m.granularity
+    AND abs(q.time_s - m.plan_time_s) <= 1e-9 * m.plan_time_s AND abs(q.energy_j - m.plan_energy_j) <= 1e-9 * m.plan_energy_j ORDER BY r.asked DESC, q.plan_id DESC LIMIT 1)
 WHERE m.kind = 'verify';
 
 -- Errors of the model, per kernel or class: of replays and of points held out.

@@ -31,7 +31,8 @@ class EndToEnd(WithProgram):
                           "--warm-up", "0.1", "--window", "0.5"], world)
         self.assertEqual(status, 0, world.log.getvalue())
         self.assertEqual(machine.read()["core_asked"], 0)
-        rubato.run("calibrate", sweep, "--gpu", "a100-sxm4-80gb", "--kernels-only", "--no-validation", "-o", spec)
+        # The sweep repeats exactly. At the usual error of 1 % the prior on split and bytes pulls the fit 0.5 points off in energy.
+        rubato.run("calibrate", sweep, "--gpu", "a100-sxm4-80gb", "--kernels-only", "--sigma", "0.003", "--no-validation", "-o", spec)
         return spec
 
     def captured(self, training):
