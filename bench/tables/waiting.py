@@ -229,8 +229,6 @@ def all_rows(captures: list[Path]) -> list[Row]:
             [Figure("1 thread", "units/s of CPU", at_least=500), Figure("1 thread", "units/s of wall time", at_least=500),
              Figure("2 threads", "units/s of CPU", at_least=500), Figure("2 threads over 1", "times, wall", at_least=1.8),
              Figure("1 thread", "MB", at_most=100), Figure("2 threads", "MB", at_most=100)], sweep),
-        command("calibrate, the paper's data", 5.0, "calibrate", str(MEASURED / "spaan2026"), "--sweep",
-                str(MEASURED / "rtx3080ti_kernels" / "kernels.csv"), "-o", "fitted.json"),
     ]
     rows += [planned(f"per kernel, {file.name}", 0.5, None, "explore", str(file), "--gpu", "h100-sxm5", "--granularity", "kernel",
                      "--slack", "1") for file in captures]

@@ -89,6 +89,16 @@ void visit(GpuSpec& spec, F&& f) {
   }
 }
 
+// Lowers the bandwidth of each memory state to that of those with more memory clock.
+void order_bandwidths(std::vector<MemState>& states) {
+  for (MemState& state : states) {
+    for (const MemState& faster : states) {
+      if (faster.mem_mhz > state.mem_mhz)
+        state.bandwidth_gbs = std::min(state.bandwidth_gbs, faster.bandwidth_gbs);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<SpecParameter> spec_parameters(const GpuSpec& spec) {
@@ -124,15 +134,6 @@ VoltageCurve curve_of(const VoltagePrior& prior, const CoreClocks& core) {
   if (prior.knee_mhz >= core.max_mhz) return {{core.max_mhz}, {1.0}};
   const double rise = prior.slope_per_ghz * 1e-3 * (core.max_mhz - prior.knee_mhz);
   return {{prior.knee_mhz, core.max_mhz}, {1.0, 1.0 + rise}};
-}
-
-void order_bandwidths(std::vector<MemState>& states) {
-  for (MemState& state : states) {
-    for (const MemState& faster : states) {
-      if (faster.mem_mhz > state.mem_mhz)
-        state.bandwidth_gbs = std::min(state.bandwidth_gbs, faster.bandwidth_gbs);
-    }
-  }
 }
 
 VectorXd read_coefficients(const KernelCoefficients& kernel) {

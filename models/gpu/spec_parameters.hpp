@@ -41,9 +41,6 @@ void write_parameters(const Eigen::VectorXd& logarithms, GpuSpec& spec);
 /// measured ones are, then straight.
 [[nodiscard]] VoltageCurve curve_of(const VoltagePrior& prior, const CoreClocks& core);
 
-/// Lowers the bandwidth of each memory state to that of those with more memory clock.
-void order_bandwidths(std::vector<MemState>& states);
-
 /// The seven coefficients of a kernel as logarithms, in the order of the struct.
 constexpr Eigen::Index kernel_parameters = KernelCoefficients::count;
 [[nodiscard]] Eigen::VectorXd read_coefficients(const KernelCoefficients& kernel);

@@ -12,7 +12,7 @@ Eigen::VectorXd added_to_diagonal(const Eigen::VectorXd& diagonal, double dampin
   return damping * (diagonal.array() + floor).matrix();
 }
 
-Eigen::VectorXd levenberg_marquardt(const DampedProblem& problem, Eigen::VectorXd start,
+Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem, Eigen::VectorXd start,
                                     int iterations, double max_step) {
   constexpr double least_gain = 1e-5;
   constexpr int max_tries = 8;
@@ -21,10 +21,15 @@ Eigen::VectorXd levenberg_marquardt(const DampedProblem& problem, Eigen::VectorX
   double cost = residuals.squaredNorm();
   double damping = 1e-2;
   for (int i = 0; i < iterations; ++i) {
-    const DampedStep step = problem.step(point, residuals);
+    const Eigen::MatrixXd jacobian = problem.jacobian(point, residuals);
+    const Eigen::MatrixXd normal = transposed_product(jacobian, jacobian);
+    const Eigen::VectorXd gradient = transposed_product(jacobian, residuals);
     double gain = 0.0;
     for (int attempt = 0; attempt < max_tries && gain == 0.0; ++attempt) {
-      Eigen::VectorXd next = point + step(damping).cwiseMax(-max_step).cwiseMin(max_step);
+      Eigen::MatrixXd damped = normal;
+      damped.diagonal() += added_to_diagonal(normal.diagonal(), damping);
+      const Eigen::VectorXd step = solve_symmetric(damped, -gradient);
+      Eigen::VectorXd next = point + step.cwiseMax(-max_step).cwiseMin(max_step);
       Eigen::VectorXd next_residuals = problem.residuals(next);
       const double next_cost = next_residuals.squaredNorm();
       if (std::isfinite(next_cost) && next_cost < cost) {
@@ -40,22 +45,6 @@ Eigen::VectorXd levenberg_marquardt(const DampedProblem& problem, Eigen::VectorX
     if (gain < least_gain) break;
   }
   return point;
-}
-
-Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem, Eigen::VectorXd start,
-                                    int iterations, double max_step) {
-  const auto step = [&](const Eigen::VectorXd& point,
-                        const Eigen::VectorXd& residuals) -> DampedStep {
-    const Eigen::MatrixXd jacobian = problem.jacobian(point, residuals);
-    return [normal = sparse_normal(jacobian),
-            gradient = Eigen::VectorXd(transposed_product(jacobian, residuals))](double damping) {
-      Eigen::MatrixXd damped = normal;
-      damped.diagonal() += added_to_diagonal(normal.diagonal(), damping);
-      return Eigen::VectorXd(solve_symmetric(damped, -gradient));
-    };
-  };
-  return levenberg_marquardt(DampedProblem{problem.residuals, step}, std::move(start), iterations,
-                             max_step);
 }
 
 }  // namespace rubato

@@ -14,15 +14,6 @@ struct LeastSquaresProblem {
   std::function<Eigen::MatrixXd(const Eigen::VectorXd&, const Eigen::VectorXd& residuals)> jacobian;
 };
 
-/// The Gauss-Newton step at one point, damped; the more damping, the shorter.
-using DampedStep = std::function<Eigen::VectorXd(double damping)>;
-
-/// A sum of squares whose normal equations are solved in a way of their own.
-struct DampedProblem {
-  std::function<Eigen::VectorXd(const Eigen::VectorXd&)> residuals;
-  std::function<DampedStep(const Eigen::VectorXd&, const Eigen::VectorXd& residuals)> step;
-};
-
 /// What damping adds to the diagonal of normal equations.
 [[nodiscard]] Eigen::VectorXd added_to_diagonal(const Eigen::VectorXd& diagonal, double damping);
 
@@ -30,11 +21,6 @@ struct DampedProblem {
 /// @return the best point found. Ends after `iterations`, or when a step lowers the sum of squares
 ///         by less than 1e-5 of it
 /// Source: D. W. Marquardt, J. SIAM 11(2), 1963, with scaling by the diagonal.
-[[nodiscard]] Eigen::VectorXd levenberg_marquardt(const DampedProblem& problem,
-                                                  Eigen::VectorXd start, int iterations,
-                                                  double max_step);
-
-/// As above, with normal equations made of a dense Jacobian.
 [[nodiscard]] Eigen::VectorXd levenberg_marquardt(const LeastSquaresProblem& problem,
                                                   Eigen::VectorXd start, int iterations,
                                                   double max_step);

@@ -14,11 +14,6 @@ using DenseView = Eigen::Ref<const Eigen::MatrixXd>;
 /// a^T b; shapes [n x p] and [n x q] give [p x q].
 [[nodiscard]] Eigen::MatrixXd transposed_product(const DenseView& a, const DenseView& b);
 
-/// a^T a for an `a` of which much is zero; zeros are left out. Sums run in the order of the rows,
-/// in even chunks of at most 504 rows. So they have the bits of transposed_product on processors
-/// with 32 KB of first-level cache.
-[[nodiscard]] Eigen::MatrixXd sparse_normal(const DenseView& a);
-
 /// a b; shapes [m x n] and [n x q] give [m x q].
 [[nodiscard]] Eigen::MatrixXd product(const DenseView& a, const DenseView& b);
 
@@ -27,9 +22,6 @@ using DenseView = Eigen::Ref<const Eigen::MatrixXd>;
 
 /// The lower triangular L with L L^T = a, for a symmetric positive definite `a`.
 [[nodiscard]] Eigen::MatrixXd cholesky_factor(const DenseView& a);
-
-/// The solution x of L^T x = b for a lower triangular L.
-[[nodiscard]] Eigen::VectorXd solve_transposed_lower(const DenseView& lower, const DenseView& b);
 
 /// The inverse of a symmetric positive definite `a`.
 [[nodiscard]] Eigen::MatrixXd inverse(const DenseView& a);

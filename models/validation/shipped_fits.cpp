@@ -8,17 +8,11 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
-#include "models/calibration/paper_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
-#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 
 namespace {
-
-// The trace and clocks of arXiv 2601.08539.
-constexpr const char* paper_trace = "gpt3-xl";
-constexpr const char* paper_grid = "paper";
 
 SweepColumns columns_of(const ShippedFit& fit) {
   SweepColumns columns;
@@ -33,18 +27,6 @@ Sweep sweep_of(const ShippedFit& fit, const std::filesystem::path& root, const G
   Sweep sweep = read_sweep(root / fit.data, frame, columns_of(fit));
   if (!fit.other.empty()) add_idle(sweep, root / fit.other, frame);
   return sweep;
-}
-
-GpuSpec fit_paper_again(const ShippedFit& fit, const std::filesystem::path& root,
-                        const RunContext& context) {
-  const GpuSpec frame = load_gpu_spec(fit.spec);
-  const Trace trace = load_trace(paper_trace);
-  const ClockGrid grid = make_clock_grid(frame, paper_grid);
-  return calibrate(
-      frame, trace, grid, read_paper_data(root / fit.data, grid, trace),
-      read_sweep(root / fit.other, frame).kernels,
-      {.use_table1 = fit.use_table1, .estimate_errors = false, .earlier = shipped_paper_fits()},
-      context);
 }
 
 GpuSpec fit_utilisation_again(const ShippedFit& fit, const std::filesystem::path& root) {
@@ -65,39 +47,15 @@ SpecDifference power_difference(const ShippedFit& fit, const std::filesystem::pa
   return {.time = {}, .energy = error_quantiles(std::move(power))};
 }
 
-// Every kernel of the paper at each of its clock pairs, as a sweep without numbers.
-Sweep paper_cells(const GpuSpec& spec) {
-  Sweep cells;
-  cells.applied_clocks = false;
-  const ClockGrid grid = make_clock_grid(spec, paper_grid);
-  for (const CalibratedKernel& kernel : spec.kernels) {
-    SweepKernel& row = cells.kernels.emplace_back();
-    row.name = kernel.name;
-    for (const ClockPair& clock : grid.pairs()) {
-      row.points.emplace_back();
-      row.points.back().clock = clock;
-    }
-  }
-  return cells;
-}
-
 const KernelCoefficients* coefficients_of(const GpuSpec& spec, const std::string& kernel) {
   const auto found = std::ranges::find(spec.kernels, kernel, &CalibratedKernel::name);
   return found == spec.kernels.end() ? nullptr : &found->coefficients;
 }
 
-ShippedFit published(std::string_view spec, bool use_table1) {
-  return {.spec = spec,
-          .kind = FitKind::paper,
-          .data = "models/data/measured/spaan2026",
-          .other = "models/data/measured/rtx3080ti_kernels/kernels.csv",
-          .use_table1 = use_table1};
-}
-
 }  // namespace
 
 std::span<const ShippedFit> shipped_fits() {
-  static const std::array<ShippedFit, 18> fits{{
+  static const std::array<ShippedFit, 16> fits{{
       {.spec = "a100-pcie-80gb", .data = "models/data/measured/powercap_freq/a100_pcie.csv"},
       {.spec = "a100-sxm4-80gb",
        .data = "models/data/measured/dcgm_core_sweeps/a100.csv",
@@ -114,9 +72,7 @@ std::span<const ShippedFit> shipped_fits() {
        .reference = "3505/975"},
       {.spec = "rtx-2070-super",
        .data = "models/data/measured/pascal_turing_grid/rtx2070super.csv"},
-      published("rtx-3080-ti", true),
       {.spec = "rtx-3080-ti-2", .data = "models/data/measured/rtx3080ti_kernels/kernels.csv"},
-      published("rtx-3080-ti-without-table1", false),
       {.spec = "rtx-4050-laptop", .data = "models/data/measured/rtx4050laptop_kernels/kernels.csv"},
       {.spec = "rtx-5090",
        .data = "models/data/measured/rtx_llm_serving/rtx5090.csv",
@@ -146,21 +102,12 @@ const ShippedFit& shipped_fit(std::string_view spec) {
     if (fit.spec == spec) return fit;
     known.emplace_back(fit.spec);
   }
-  throw UsageError(fmt::format("no shipped spec that was fitted is called '{}'{}", spec,
+  throw UsageError(fmt::format("no shipped spec that can be made again is called '{}'{}", spec,
                                did_you_mean(spec, known)));
-}
-
-std::vector<GpuSpec> shipped_paper_fits() {
-  std::vector<GpuSpec> specs;
-  for (const ShippedFit& fit : shipped_fits()) {
-    if (fit.kind == FitKind::paper) specs.push_back(load_gpu_spec(fit.spec));
-  }
-  return specs;
 }
 
 GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,
                   const RunContext& context) {
-  if (fit.kind == FitKind::paper) return fit_paper_again(fit, root, context);
   if (fit.kind == FitKind::utilisation) return fit_utilisation_again(fit, root);
   const GpuSpec frame = load_gpu_spec(fit.spec);
   const SweepFitOptions options{.time_sigma = fit.sigma,
@@ -173,7 +120,7 @@ GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,
 SpecDifference difference(const ShippedFit& fit, const std::filesystem::path& root,
                           const GpuSpec& from, const GpuSpec& to) {
   if (fit.kind == FitKind::utilisation) return power_difference(fit, root, from, to);
-  const Sweep cells = fit.kind == FitKind::paper ? paper_cells(from) : sweep_of(fit, root, from);
+  const Sweep cells = sweep_of(fit, root, from);
   std::vector<double> time, energy;
   for (const SweepKernel& kernel : cells.kernels) {
     const KernelCoefficients *before = coefficients_of(from, kernel.name),

@@ -15,7 +15,6 @@
 #include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/confidence/campaigns.hpp"
-#include "models/calibration/paper_fit.hpp"
 #include "models/calibration/utilisation_power.hpp"
 #include "models/validation/error_growth.hpp"
 #include "models/validation/errors.hpp"
@@ -30,7 +29,6 @@
 #include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
-#include "traces/files/trace_json.hpp"
 
 namespace rubato {
 
@@ -41,28 +39,14 @@ constexpr const char* default_gpu = "rtx-3080-ti";
 struct CalibrateOptions {
   SweepOptions sweep;
   CaptureCalibration captures;
-  std::string other_kernels, gpu, trace = "gpt3-xl", grid = "paper", out = "-", name, title,
-                                  reference;
+  std::string gpu, out = "-", name, title, reference;
   std::vector<std::string> shipped;
   FitOptions fit;
-  bool without_table1 = false, kernels_only = false, no_validation = false;
+  bool kernels_only = false, no_validation = false;
   OutputFormat format = OutputFormat::table;
 };
 
 std::string frame_name(const CalibrateOptions& o) { return o.gpu.empty() ? default_gpu : o.gpu; }
-
-// Fit to the published numbers of Spaan et al., in a folder.
-GpuSpec fit_paper(const CalibrateOptions& o, const RunContext& context) {
-  const GpuSpec frame = load_gpu_spec(frame_name(o));
-  const ClockGrid grid = make_clock_grid(frame, o.grid);
-  const Trace trace = load_trace(o.trace);
-  const PaperData paper = read_paper_data(o.sweep.file, grid, trace);
-  const std::vector<SweepKernel> sweep = o.other_kernels.empty()
-                                             ? std::vector<SweepKernel>{}
-                                             : read_sweep(o.other_kernels, frame).kernels;
-  return calibrate(frame, trace, grid, paper, sweep,
-                   {.use_table1 = !o.without_table1, .earlier = shipped_paper_fits()}, context);
-}
 
 // Errors on what the fit has not seen.
 void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& fit,
@@ -168,8 +152,6 @@ ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit) {
 }
 
 ExitStatus fit_file(const CalibrateOptions& o, const RunContext& context) {
-  if (std::filesystem::is_directory(o.sweep.file))
-    return write_fit(o, {.spec = fit_paper(o, context), .parameters = {}, .notes = {}}, false);
   if (is_utilisation_sweep(o.sweep.file))
     return write_fit(o, {.spec = fit_utilisation(o, context), .parameters = {}, .notes = {}},
                      false);
@@ -181,11 +163,10 @@ CalibrateOptions options_of(const ShippedFit& fit, const CalibrateOptions& asked
   CalibrateOptions o;
   o.gpu = fit.spec;
   o.sweep.file = fit.data;
-  (fit.kind == FitKind::paper ? o.other_kernels : o.sweep.idle) = fit.other;
+  o.sweep.idle = fit.other;
   o.sweep.where.assign(fit.where.begin(), fit.where.end());
   o.fit = {.sigma = fit.sigma, .curve_core_mhz = fit.curve_core_mhz};
   o.reference = fit.reference;
-  o.without_table1 = !fit.use_table1;
   o.no_validation = asked.no_validation;
   return o;
 }
@@ -193,7 +174,6 @@ CalibrateOptions options_of(const ShippedFit& fit, const CalibrateOptions& asked
 GpuSpec made_again(const ShippedFit& fit, const CalibrateOptions& asked,
                    const RunContext& context) {
   const CalibrateOptions o = options_of(fit, asked);
-  if (fit.kind == FitKind::paper) return fit_paper(o, context);
   if (fit.kind == FitKind::utilisation) return fit_utilisation(o, context);
   return fit_sweep(o, context).spec;
 }
@@ -257,10 +237,10 @@ void refuse_options(const CommandLine& line, std::string_view with,
 }
 
 ExitStatus fit_captured(const CalibrateOptions& o, const CommandLine& line) {
-  refuse_options(line, "--captures",
-                 {"--shipped", "--idle", "--column", "--where", "--keep-implausible",
-                  "--kernels-only", "--reference", "--sigma", "--curve-points", "--power-only",
-                  "--no-validation", "--sweep", "--trace", "--without-table1"});
+  refuse_options(
+      line, "--captures",
+      {"--shipped", "--idle", "--column", "--where", "--keep-implausible", "--kernels-only",
+       "--reference", "--sigma", "--curve-points", "--power-only", "--no-validation"});
   if (!o.sweep.file.empty()) throw UsageError("give either a SWEEP or --captures, not both");
   CaptureCalibration asked = o.captures;
   asked.gpu = o.gpu;
@@ -319,15 +299,6 @@ Action setup_calibrate(CommandLine& app) {
   app.add_option("--title", o->title, "Title of the fitted spec [the frame's]");
   app.add_option("-o,--output", o->out, "Fitted spec; - is standard output")->capture_default_str();
   add_format_options(app, o->format);
-  const char* paper =
-      "Published numbers (SWEEP is a folder with kernels.csv, pass_forward_sweep.csv)";
-  app.add_option("--sweep", o->other_kernels,
-                 "CSV sweep of other kernels on the same GPU model, for the shared parameters")
-      ->group(paper);
-  app.add_option("--trace", o->trace, "Trace with the measured kernels")
-      ->capture_default_str()
-      ->group(paper);
-  app.add_flag("--without-table1", o->without_table1, "Keep Table 1 for testing")->group(paper);
   app.footer(
       "\nThe fitted spec carries its errors on points and kernels that were held out.\n"
       "Examples:\n"
@@ -335,18 +306,16 @@ Action setup_calibrate(CommandLine& app) {
       "  rubato calibrate --captures a.json.gz@1410 b.json.gz@1110 --power a.csv b.csv -o "
       "kernels.json\n"
       "  rubato calibrate few.csv --gpu my-a100.json --kernels-only -o my-a100.json\n"
-      "  rubato calibrate data/spaan2026 --sweep data/rtx3080ti.csv -o my-3080-ti.json\n"
       "  rubato calibrate --shipped a100-sxm4-80gb rtx-5090 --no-validation");
   return [o, &app](const RunContext& context) {
     if (!o->captures.captures.empty()) return fit_captured(*o, app);
     if (!o->shipped.empty()) {
       if (!o->sweep.file.empty() || !o->gpu.empty())
         throw UsageError("--shipped says itself which SWEEP and --gpu: leave them out");
-      refuse_options(
-          app, "--shipped",
-          {"--idle", "--column", "--where", "--keep-implausible", "--kernels-only", "--reference",
-           "--sigma", "--curve-points", "--power-only", "--name", "--title", "--sweep", "--trace",
-           "--without-table1", "--power", "--power-gpu", "--power-period", "--power-zone"});
+      refuse_options(app, "--shipped",
+                     {"--idle", "--column", "--where", "--keep-implausible", "--kernels-only",
+                      "--reference", "--sigma", "--curve-points", "--power-only", "--name",
+                      "--title", "--power", "--power-gpu", "--power-period", "--power-zone"});
       return fit_shipped(*o, context);
     }
     if (o->sweep.file.empty()) throw UsageError("give a SWEEP, or captures with --captures");
