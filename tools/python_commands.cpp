@@ -21,7 +21,8 @@ namespace rubato {
 
 namespace {
 
-constexpr std::array python_commands{"apply", "latency", "match", "capture", "restore"};
+constexpr std::array python_commands{"apply",   "measure", "energy",  "watch",  "doctor",
+                                     "latency", "match",   "capture", "restore"};
 
 // The program's own file; empty where the system does not say.
 std::filesystem::path own_path() {
@@ -30,11 +31,12 @@ std::filesystem::path own_path() {
 }
 
 // The folder of the package `rubato` beside this program: below the prefix that it was installed
-// to, or in the sources that it was built in. Empty: neither.
+// to, in the sources that it was built in, or the one that it lies in itself (a wheel). Empty:
+// none.
 std::filesystem::path package_folder(const std::filesystem::path& program) {
   const std::filesystem::path folder = program.parent_path();
   for (const std::filesystem::path& known :
-       {folder / "../share/rubato/python", folder / "../../tools/python"}) {
+       {folder / "../share/rubato/python", folder / "../../tools/python", folder / "../.."}) {
     std::error_code ignored;
     if (std::filesystem::exists(known / "rubato" / "__main__.py", ignored))
       return known.lexically_normal();
@@ -50,7 +52,12 @@ bool is_python_command(std::string_view name) {
 
 void run_python_command(std::span<const std::string> words) {
   const std::filesystem::path program = own_path();
-  if (const std::filesystem::path folder = package_folder(program); !folder.empty()) {
+  // Of a wheel's command `rubato`, whose Python has the package.
+  const char* const named = std::getenv("RUBATO_PYTHON");
+  const std::string python = named != nullptr && *named != '\0' ? named : "python3";
+  ::unsetenv("RUBATO_PYTHON");
+  if (const std::filesystem::path folder = package_folder(program);
+      !folder.empty() && python == "python3") {
     const char* const other = std::getenv("PYTHONPATH");
     const bool has_other = other != nullptr && *other != '\0';
     ::setenv("PYTHONPATH", (folder.string() + (has_other ? fmt::format(":{}", other) : "")).c_str(),
@@ -58,13 +65,13 @@ void run_python_command(std::span<const std::string> words) {
   }
   if (!program.empty()) ::setenv("RUBATO", program.c_str(), 0);
   ::setenv("RUBATO_CALLED_AS", "rubato", 1);
-  std::vector<std::string> line{"python3", "-m", "rubato"};
+  std::vector<std::string> line{python, "-m", "rubato"};
   line.insert(line.end(), words.begin(), words.end());
   std::vector<char*> arguments;
   for (std::string& word : line) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execvp(arguments.front(), arguments.data());
-  throw IoError(fmt::format("python3 cannot be started: {}", std::strerror(errno)),
+  throw IoError(fmt::format("{} cannot be started: {}", python, std::strerror(errno)),
                 {.in = {}, .hint = "'rubato " + words.front() + "' runs Rubato's Python package"});
 }
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from rubato.errors import DataError, IoError, RubatoError, UsageError
+from rubato.start import bundled
 
-PROGRAM_VARIABLE = "RUBATO"  #: environment: the program, where it is not on the PATH
+PROGRAM_VARIABLE = "RUBATO"  #: environment: the program, before the one in this package and the one on the PATH
 
 Rows = Any  #: pandas.DataFrame where pandas is installed, else a list of dicts; units are in the columns' names
 
@@ -20,7 +21,7 @@ _ERRORS = {2: UsageError, 3: DataError, 4: IoError}
 
 def program() -> str:
     """The rubato to run. Raises IoError where there is none."""
-    found = os.environ.get(PROGRAM_VARIABLE) or shutil.which("rubato")
+    found = os.environ.get(PROGRAM_VARIABLE) or bundled() or shutil.which("rubato")
     if not found:
         raise IoError("the program rubato is not on the PATH", f"install it, or name it in the environment variable {PROGRAM_VARIABLE}")
     return found
