@@ -13,6 +13,7 @@ from typing import Any
 
 _HOMES = {
     "Applier": "rubato.applier", "ApplierReport": "rubato.applier", "apply": "rubato.applier",
+    "Energy": "rubato.energy_window", "energy": "rubato.energy_window",
     "LatencyResult": "rubato.hardware.latency", "measure_latency": "rubato.hardware.latency",
     "Measurement": "rubato.measurement", "measure": "rubato.measurement",
     "PlanFile": "rubato.plan_file", "load_plan": "rubato.plan_file", "match_launches": "rubato.plan_file",
@@ -23,6 +24,8 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "callbacks":
+        return importlib.import_module("rubato.callbacks")
     if name not in _HOMES:
         raise AttributeError(f"module 'rubato' has no attribute '{name}'; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(_HOMES[name]), name)

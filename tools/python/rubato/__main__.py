@@ -1,4 +1,4 @@
-"""rubato apply | latency | match | capture | restore: the program runs this as python3 -m rubato."""
+"""rubato apply | measure | energy | watch | doctor | latency | match | capture | restore: the program runs this as python3 -m rubato."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import os
 import runpy
 import sys
 from pathlib import Path
-from typing import Any, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
-from rubato.errors import RubatoError, UsageError
+from rubato.errors import IoError, RubatoError, UsageError
+
+if TYPE_CHECKING:
+    from rubato.applier import Applier
 
 
 def _numbers(text: str) -> list[int]:
@@ -20,13 +23,7 @@ def _numbers(text: str) -> list[int]:
         raise argparse.ArgumentTypeError(f"is '{text}'; expected whole numbers with commas") from None
 
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=os.environ.get("RUBATO_CALLED_AS", "python3 -m rubato"), description="Plans of rubato on GPUs")
-    commands = parser.add_subparsers(dest="command", required=True)
-
-    command = commands.add_parser("apply", help="run a training script under a plan",
-                                  epilog="example: rubato apply plan.json -- python3 train.py --batch 8")
-    command.set_defaults(act=run_apply)
+def _add_playing(command: argparse.ArgumentParser) -> None:
     command.add_argument("plan", help="of rubato export --plan")
     command.add_argument("--backend", default="auto", help="auto, nvml, zeusd or dry [auto]")
     command.add_argument("--granularity", default="auto", help="a coarser plan that the file has too [the plan it was made for]")
@@ -36,7 +33,46 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("--strict", action="store_true", help="end where the plan cannot be applied, instead of training without it")
     command.add_argument("--any-gpu", action="store_true", help="also on another GPU than the plan's")
     command.add_argument("--shared-gpu", action="store_true", help="also while another process computes on the GPU")
-    command.add_argument("script", nargs="*", help="-- [python3] SCRIPT.py ARGUMENTS, or -- -m MODULE ARGUMENTS")
+    command.add_argument("script", nargs="*", metavar="-- SCRIPT", help="[python3] SCRIPT.py ARGUMENTS, or -m MODULE ARGUMENTS")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=os.environ.get("RUBATO_CALLED_AS", "python3 -m rubato"), description="Plans of rubato on GPUs")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    command = commands.add_parser("apply", help="run a training script under a plan",
+                                  epilog="example: rubato apply plan.json -- python3 train.py --batch 8")
+    command.set_defaults(act=run_apply)
+    _add_playing(command)
+
+    command = commands.add_parser("measure", help="run a training script under a plan and at the default clocks in turns: what is saved",
+                                  epilog="example: sudo -E rubato measure plan.json -o ab.csv -- python3 train.py")
+    command.set_defaults(act=run_measure)
+    _add_playing(command)
+    command.add_argument("--pairs", type=int, default=8, help="windows under the plan, and as many at the default clocks [8]")
+    command.add_argument("--steps", type=int, default=50, help="of a window; it should last a second or more [50]")
+    command.add_argument("--settle-steps", type=int, default=3, help="not counted before each window [3]")
+    command.add_argument("-o", "--output", default="ab.csv", help="for rubato verify --measured [ab.csv]")
+
+    command = commands.add_parser("energy", help="energy of a program: GPUs, and CPU and DRAM where the system lets it",
+                                  epilog="example: rubato energy -- python3 train.py")
+    command.set_defaults(act=run_energy)
+    command.add_argument("--gpus", type=_numbers, help="NVML indices [those of CUDA_VISIBLE_DEVICES, else all]")
+    command.add_argument("-o", "--output", help="a JSON file with the numbers")
+    command.add_argument("script", nargs="*", metavar="-- PROGRAM", help="and its arguments")
+
+    command = commands.add_parser("watch", help="clock, power, plan, time lost and energy saved, as training goes on",
+                                  epilog="example: rubato watch --port 9401")
+    command.set_defaults(act=run_watch)
+    command.add_argument("--gpus", type=_numbers, help="NVML indices [all]")
+    command.add_argument("--interval", type=float, default=1.0, help="seconds between readings [1]")
+    command.add_argument("--once", action="store_true", help="one reading, and end")
+    command.add_argument("--port", type=int, help="serve http://127.0.0.1:PORT/metrics for Prometheus (OpenMetrics, DCGM's names) instead; 0: any free port")
+
+    command = commands.add_parser("doctor", help="what this machine lets you do, and what to do about the rest; sets nothing",
+                                  epilog="exit status: 0 plans can be set here, 1 not yet")
+    command.set_defaults(act=run_doctor)
+    command.add_argument("--json", action="store_true", help="findings as JSON")
 
     command = commands.add_parser("latency", help="measure how long a change of clock takes (needs rights)",
                                   epilog="example: sudo rubato latency --core 900,1410 --spec gpu.json -o gpu-latency.json")
@@ -60,16 +96,15 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run_apply(options: argparse.Namespace) -> int:
+def _applier(options: argparse.Namespace) -> "Applier":
+    """For a script whose marks come from PyTorch's hooks."""
     from rubato import hooks
     from rubato.applier import Applier
     from rubato.plan_file import load_plan
 
-    words = options.script
-    if words and Path(words[0]).name.startswith("python"):
-        words = words[1:]
+    words = _script(options)
     if not words or words == ["-m"]:
-        raise UsageError("no script is given", "rubato apply plan.json -- python3 train.py")
+        raise UsageError("no script is given", f"rubato {options.command} plan.json -- python3 train.py")
     plan = load_plan(options.plan)
     try:
         import torch
@@ -79,21 +114,106 @@ def run_apply(options: argparse.Namespace) -> int:
         raise UsageError("python module torch is not installed; marks come from its hooks",
                          "in other programs call rubato.Applier.mark()") from None
     latency_s = None if options.latency_ms is None else options.latency_ms * 1e-3
-    applier = Applier(plan, gpus=options.gpus, stage=options.stage, backend=options.backend, granularity=options.granularity, latency_s=latency_s,
-                      event=event, strict=options.strict, any_gpu=options.any_gpu, shared_gpu=options.shared_gpu)
+    return Applier(plan, gpus=options.gpus, stage=options.stage, backend=options.backend, granularity=options.granularity, latency_s=latency_s,
+                   event=event, strict=options.strict, any_gpu=options.any_gpu, shared_gpu=options.shared_gpu)
+
+
+def _script(options: argparse.Namespace) -> list[str]:
+    words = options.script
+    return words[1:] if words and Path(words[0]).name.startswith("python") else words
+
+
+def _run_script(words: list[str]) -> None:
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        sys.path[0] = str(Path(words[0]).resolve().parent)
+        runpy.run_path(words[0], run_name="__main__")
+
+
+def run_apply(options: argparse.Namespace) -> int:
+    from rubato import hooks
+
+    applier = _applier(options)
     detach = hooks.attach_everywhere(applier)
     try:
-        if words[0] == "-m":
-            sys.argv = words[1:]
-            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-        else:
-            sys.argv = words
-            sys.path[0] = str(Path(words[0]).resolve().parent)
-            runpy.run_path(words[0], run_name="__main__")
+        _run_script(_script(options))
     finally:
         detach()
         print(f"rubato: {applier.close()}", file=sys.stderr)
     return 0
+
+
+def run_measure(options: argparse.Namespace) -> int:
+    from rubato import hooks
+    from rubato.devices import rank_of
+    from rubato.measurement import Windows
+
+    options.strict = True  # without the plan there is nothing to measure
+    with _applier(options) as applier:
+        windows = Windows(applier, options.pairs, options.steps, options.settle_steps)
+        detach = hooks.attach_everywhere(windows)
+        try:
+            _run_script(_script(options))
+        finally:
+            detach()
+            windows.close()
+        found = windows.result()
+    if rank_of("RANK") == 0:
+        found.write_csv(options.output)
+        print(f"rubato: {found}\n  compare: rubato verify --plan {options.plan} --measured {options.output}", file=sys.stderr)
+    return 0
+
+
+def run_energy(options: argparse.Namespace) -> int:
+    import json
+    import subprocess
+
+    from rubato.energy_window import Energy
+
+    if not options.script:
+        raise UsageError("no program is given", "rubato energy -- python3 train.py")
+    with Energy(options.gpus, sync=False) as used:
+        try:
+            status = subprocess.run(options.script).returncode
+        except OSError as error:
+            raise IoError(f"{options.script[0]}: {error.strerror}") from None
+    print(f"rubato: {used}", file=sys.stderr)
+    for what, why in used.unknown.items():
+        print(f"note: {what} is not known: {why}", file=sys.stderr)
+    if options.output:
+        Path(options.output).write_text(json.dumps(used.as_row()) + "\n", encoding="utf-8")
+    return status if status >= 0 else 128 - status
+
+
+def run_watch(options: argparse.Namespace) -> int:
+    from rubato.watch import Watch
+
+    if not 0.05 <= options.interval <= 3600:
+        raise UsageError(f"--interval is {options.interval:g}; expected seconds from 0.05 to 3600")
+    watch = Watch(options.gpus)
+    try:
+        if options.port is None:
+            watch.show(options.interval, options.once)
+        else:
+            with watch.server(options.port) as server:
+                print(f"http://127.0.0.1:{server.server_port}/metrics", flush=True)
+                server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    import json
+
+    from rubato import doctor
+
+    findings = doctor.examine()
+    print(json.dumps(doctor.as_rows(findings), indent=2) if options.json else doctor.text(findings))
+    return 0 if doctor.sets_plans(findings) else 1
 
 
 def run_latency(options: argparse.Namespace) -> int:

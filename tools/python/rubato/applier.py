@@ -156,11 +156,19 @@ class Applier:
             check_gpu(opened, gpu, self.plan_file, any_gpu, shared_gpu)
         self._held = HeldClocks(opened, self.gpus, self._report.latency_s)
         self._play(self.plan_file.asked(self._asked_granularity))
-        self._hold = Hold(opened, self.gpus, guard, limits=self.plan_file.sets_power, lost=lambda error: self._command(f"unguarded {error}"))
+        self._hold = Hold(opened, self.gpus, guard, limits=self.plan_file.sets_power, lost=lambda error: self._command(f"unguarded {error}"),
+                          plan=self._told())
         atexit.register(self.close)
         self._apply_first()
         self._thread = threading.Thread(target=self._run, name="rubato-applier", daemon=True)
         self._thread.start()
+
+    def _told(self) -> dict[str, Any]:
+        """Of the plan, for rubato watch."""
+        promise = self._plan.promise
+        return {"file": Path(self.plan_file.path).name[:100], "granularity": self._plan.granularity, "plan_id": self._plan.plan_id,
+                "energy_change_pct": [promise.energy_change_pct, promise.energy_change_low_pct, promise.energy_change_high_pct],
+                "time_change_pct": [promise.time_change_pct, promise.time_change_low_pct, promise.time_change_high_pct]}
 
     def _play(self, plan: Plan) -> None:
         self._plan = plan

@@ -34,21 +34,35 @@ def count_of(variable: str) -> Optional[int]:
 
 def local_gpu() -> int:
     """NVML index of this rank's GPU: entry LOCAL_RANK of CUDA_VISIBLE_DEVICES. Raises UsageError, IoError where there is none."""
-    rank = rank_of("LOCAL_RANK")
-    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    rank, visible = rank_of("LOCAL_RANK"), _visible()
     if not visible:
         return rank
     if rank >= len(visible):
         raise UsageError(f"LOCAL_RANK is {rank}, but CUDA_VISIBLE_DEVICES names {len(visible)} GPUs")
-    if visible[rank].isdigit():
-        return int(visible[rank])
-    if visible[rank].startswith("MIG"):
-        raise IoError(f"{visible[rank]} is an instance of a GPU, and clocks are those of all its instances", "apply plans to whole GPUs only")
+    return _index_of(visible[rank])
+
+
+def visible_gpus(backend: backends.NvmlBackend) -> list[int]:
+    """NVML indices of this process's GPUs: LOCAL_RANK's, else those of CUDA_VISIBLE_DEVICES, else all. Raises UsageError, IoError."""
+    if "LOCAL_RANK" in os.environ:
+        return [local_gpu()]
+    return [_index_of(name) for name in _visible()] or list(range(backend.nvml.nvmlDeviceGetCount()))
+
+
+def _visible() -> list[str]:
+    return [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+
+
+def _index_of(name: str) -> int:
+    if name.isdigit():
+        return int(name)
+    if name.startswith("MIG"):
+        raise IoError(f"{name} is an instance of a GPU, and clocks are those of all its instances", "apply plans to whole GPUs only")
     nvml = backends.NvmlBackend().nvml
     try:
-        return nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID(visible[rank]))
+        return nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID(name))
     except NVMLError as error:
-        raise IoError(f"CUDA_VISIBLE_DEVICES names GPU {visible[rank]}: {error}", "nvidia-smi -L lists the GPUs") from None
+        raise IoError(f"CUDA_VISIBLE_DEVICES names GPU {name}: {error}", "nvidia-smi -L lists the GPUs") from None
 
 
 def check_gpu(backend: backends.Backend, index: int, plan: PlanFile, any_gpu: bool, shared_gpu: bool) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
 import csv
 import math
-import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +12,10 @@ from typing import Any, Callable, Iterable, Iterator, Optional, TypeVar, Union
 from rubato.applier import Applier
 from rubato.hardware.backends import NvmlBackend
 from rubato.errors import IoError, UsageError
-from rubato.hardware.gpu import Gpu
 from rubato.intervals import change_interval
+from rubato.recorder import Recorder, synchronize
 
 COLUMNS = ("pair", "arm", "steps", "time_s", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled", "power_source", "plan_id")
-POLL_S = 0.005  #: between readings of counter and clocks
-STALE_S = 0.25  #: the counter is asked for this long past a window, to hold its end
 
 Number = TypeVar("Number", int, float)
 
@@ -72,74 +67,6 @@ class Measurement:
                 f"{len(self.windows) // 2} pairs of windows, 90 % intervals")
 
 
-class Recorder(threading.Thread):
-    """Reads the energy counter and clocks of GPUs every few milliseconds."""
-
-    def __init__(self, gpus: list[Gpu], clock: Callable[[], float] = time.perf_counter):
-        super().__init__(name="rubato-recorder", daemon=True)
-        self.gpus, self.clock = gpus, clock
-        self.counted = all(gpu.energy_j() is not None for gpu in gpus)
-        self.steps: list[list[tuple[float, float]]] = [[] for _ in gpus]  # (s, J) as the counter moved; without one (s, W)
-        self.readings: list[tuple[float, Optional[int], Optional[int], Optional[float], frozenset[str]]] = []
-        self.error: Optional[Exception] = None
-        self._over = threading.Event()
-
-    def run(self) -> None:
-        try:
-            while not self._over.is_set():
-                self.look()
-                self._over.wait(POLL_S)
-        except Exception as error:  # told by whoever asks next
-            self.error = error
-
-    def look(self) -> None:
-        for gpu, steps in zip(self.gpus, self.steps):
-            value = gpu.energy_j() if self.counted else gpu.power_w()
-            if value is None:
-                raise IoError(f"{gpu.name}: reports neither energy nor power")
-            if not self.counted or not steps or steps[-1][1] != value:
-                steps.append((self.clock(), value))
-        first = self.gpus[0]
-        self.readings.append((self.clock(), first.core_mhz(), first.mem_mhz(), first.temperature_c(), frozenset(first.throttle_reasons())))
-
-    def stop(self) -> None:
-        self._over.set()
-        if self.ident is not None:
-            self.join()
-
-    def energy_j(self, begin_s: float, end_s: float) -> float:
-        """Energy of all GPUs. The counter moves every 20 to 100 ms: its value between is interpolated."""
-        if self.error:
-            raise self.error
-        return sum((_at(steps, end_s) - _at(steps, begin_s)) if self.counted else _mean(steps, begin_s, end_s) * (end_s - begin_s)
-                   for steps in self.steps)
-
-    def settled(self, end_s: float) -> bool:
-        """Whether the counter of every GPU has moved since `end_s`."""
-        return self.error is not None or not self.counted or all(steps[-1][0] >= end_s for steps in self.steps)
-
-
-def _at(steps: list[tuple[float, float]], when_s: float) -> float:
-    place = min(max(bisect.bisect_left(steps, (when_s, 0.0)), 1), len(steps) - 1)
-    if len(steps) < 2:
-        raise IoError("the energy counter does not move", "is this the GPU that trains? gpus=[...] names it")
-    (a_s, a_j), (b_s, b_j) = steps[place - 1], steps[place]
-    return a_j + (b_j - a_j) * (when_s - a_s) / (b_s - a_s)
-
-
-def _mean(samples: list[tuple[float, float]], begin_s: float, end_s: float) -> float:
-    inside = [watts for at_s, watts in samples if begin_s <= at_s <= end_s]
-    if not inside:
-        raise IoError("no power was read within a window", "make windows longer")
-    return sum(inside) / len(inside)
-
-
-def _synchronize() -> None:
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.synchronize()
-
-
 def arms(pairs: int) -> Iterator[tuple[int, str]]:
     """default plan plan default ...: a drift over time falls on both."""
     for pair in range(pairs):
@@ -147,39 +74,103 @@ def arms(pairs: int) -> Iterator[tuple[int, str]]:
             yield pair, arm
 
 
+class Windows:
+    """Counts steps into `pairs` pairs of windows, one under the plan and one at the default clocks, and changes over between them.
+
+    Of itself an applier: it passes marks on, and its step() counts; hooks of a training script may be given it. Before each window
+    `settle_steps` steps are not counted: clocks change, and the applier learns. After the last one the plan goes on.
+    Raises UsageError, IoError.
+    """
+
+    def __init__(self, applier: Applier, pairs: int, steps: int, settle_steps: int = 3, synchronize: Callable[[], Any] = synchronize):
+        if pairs < 2 or steps < 1:
+            raise UsageError(f"pairs is {pairs} and steps {steps}; expected 2 pairs of 1 step at least")
+        self.applier, self.steps, self.settle_steps, self._synchronize = applier, steps, settle_steps, synchronize
+        backend = NvmlBackend()
+        self._recorder = Recorder([backend.gpu(index) for index in applier.gpus])
+        self._spans: list[tuple[int, str, float, float]] = []
+        self._left = list(arms(pairs))
+        self.count = len(self._left)  #: of windows
+        self._done = 0  # steps of this window, those that are not counted too
+        self._begin_s = 0.0
+        self._recorder.start()
+        self._turn()
+
+    def mark(self, name: str) -> None:
+        """A pass begins."""
+        self.applier.mark(name)
+
+    def step(self) -> None:
+        """The step is over."""
+        self.applier.step()
+        self.count_step()
+
+    @property
+    def over(self) -> bool:
+        """Whether all windows are measured."""
+        return not self._left
+
+    def _turn(self) -> None:
+        (self.applier.resume if self.over or self._left[0][1] == "plan" else self.applier.pause)()
+        self._done = 0
+        if self.settle_steps == 0:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._synchronize()
+        self._begin_s = time.perf_counter()
+
+    def count_step(self) -> None:
+        """A step is over, which the applier knows already."""
+        if self.over:
+            return
+        self._done += 1
+        if self._done == self.settle_steps:
+            self._begin()
+        elif self._done == self.settle_steps + self.steps:
+            self._synchronize()
+            self._spans.append((*self._left.pop(0), self._begin_s, time.perf_counter()))
+            if self.over:
+                self._stop()
+            self._turn()
+
+    def _stop(self) -> None:
+        if self._spans:
+            self._recorder.wait_for(self._spans[-1][3])
+        self._recorder.stop()
+
+    def close(self) -> None:
+        """Ends it wherever it is."""
+        if not self.over:
+            self._stop()
+
+    def result(self) -> Measurement:
+        """Of the pairs that are whole. Raises UsageError with fewer than two."""
+        whole = len(self._spans) // 2
+        if whole < 2:
+            raise UsageError(f"the training ended after {len(self._spans)} of {self.count} windows; expected 2 pairs at least",
+                             f"each takes {self.settle_steps} + {self.steps} steps: train longer, or measure fewer steps")
+        report = self.applier.report()
+        if report.errors:
+            raise IoError(f"the plan was not applied throughout: {report.errors[0]}")
+        return result([_window(self._recorder, *span, self.steps, report.plan_id) for span in self._spans[:2 * whole]])
+
+
 def measure(step: Callable[[], Any], applier: Applier, *, pairs: int = 8, steps: int = 20, settle_steps: int = 3,
-            synchronize: Callable[[], Any] = _synchronize) -> Measurement:
+            synchronize: Callable[[], Any] = synchronize) -> Measurement:
     """Runs `step` in `pairs` pairs of windows of `steps` steps, one under the plan and one at the default clocks.
 
-    `step` marks its passes itself (hooks, or applier.mark). Before each window `settle_steps` steps are not counted: clocks
-    change, and the applier learns. Work is synchronised at both ends. Windows of a second or more are the cleanest: many
-    boards count energy every 20 to 100 ms. Raises UsageError, IoError; clocks are given back by the applier.
+    `step` marks its passes itself (hooks, or applier.mark). Work is synchronised at both ends. Windows of a second or more are the
+    cleanest: many boards count energy every 20 to 100 ms. See Windows. Raises UsageError, IoError; clocks are given back by the applier.
     """
-    if pairs < 2 or steps < 1:
-        raise UsageError(f"pairs is {pairs} and steps {steps}; expected 2 pairs of 1 step at least")
-    backend = NvmlBackend()
-    recorder = Recorder([backend.gpu(index) for index in applier.gpus])
-    recorder.start()
-    spans = []
+    windows = Windows(applier, pairs, steps, settle_steps, synchronize)
     try:
-        for pair, arm in arms(pairs):
-            (applier.resume if arm == "plan" else applier.pause)()
-            for _ in range(settle_steps):
-                step()
-            synchronize()
-            begin_s = time.perf_counter()
-            for _ in range(steps):
-                step()
-            synchronize()
-            spans.append((pair, arm, begin_s, time.perf_counter()))
-        end_s = time.perf_counter()
-        while not recorder.settled(end_s) and time.perf_counter() < end_s + STALE_S:
-            time.sleep(POLL_S)
+        while not windows.over:
+            step()
+            windows.count_step()
     finally:
-        recorder.stop()
-    if applier.report().errors:
-        raise IoError(f"the plan was not applied throughout: {applier.report().errors[0]}")
-    return result([_window(recorder, *span, steps, applier.report().plan_id) for span in spans])
+        windows.close()
+    return windows.result()
 
 
 def _window(recorder: Recorder, pair: int, arm: str, begin_s: float, end_s: float, steps: int, plan_id: Optional[int]) -> Window:

@@ -94,7 +94,7 @@ class Plan:
             known, name, number = [one.stage for one in self.gpus], "stage", self._stage_of(rank, world) if stage is None else stage
         found = [one for one, of in zip(self.gpus, known) if of == number]
         if not found:
-            raise UsageError(f"the plan has no {name} {number}; it has {', '.join(map(str, sorted(set(known))))}", "plan the run with all its ranks")
+            raise UsageError(f"the plan has no {name} {number}; it has {', '.join(map(str, sorted({one for one in known if one is not None})))}", "plan the run with all its ranks")
         if len({tuple(segment.clock for segment in one.segments) for one in found}) > 1:
             raise UsageError(f"in the plan {name} {number} has {len(found)} GPUs with clocks of their own; a process plays the part of one GPU",
                              "a plan per iteration has one clock for all")

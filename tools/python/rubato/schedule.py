@@ -49,6 +49,7 @@ def passes_of(gpu: GpuPlan) -> tuple[PassPlan, ...]:
         changes: list[Change] = []
         before_s = 0.0
         for segment in group:
+            assert segment.clock is not None  # such a plan is refused before
             if not changes or changes[-1].clock != segment.clock:
                 changes.append(Change(before_s / total_s, segment.clock))
             before_s += segment.time_s
@@ -101,8 +102,8 @@ class Timing:
             known_s = self.durations_s[self.position]
             self.durations_s[self.position] = known_s + LEARNING_RATE * (lasted_s - known_s)
         else:
-            alike = self.planned_s is not None and ALIKE[0] * self.planned_s <= lasted_s <= ALIKE[1] * self.planned_s
-            self.durations_s.append(self.planned_s if alike else lasted_s)
+            planned_s = lasted_s if self.planned_s is None else self.planned_s
+            self.durations_s.append(planned_s if ALIKE[0] * planned_s <= lasted_s <= ALIKE[1] * planned_s else lasted_s)
 
     def duration_s(self) -> Optional[float]:
         """Expected duration of the pass that runs, s; None in the first step."""

@@ -138,6 +138,7 @@ Gpu* sim_gpu(const char* name, const char* uuid, int mem_mhz, int core_mhz, doub
   g->lost_at_s = -1.0;
   g->has_counter = 1;
   g->limit_mw = 1000000;
+  g->capability = 80;
   g->random = (uint32_t)state->gpus;
   g->now_s = now_s();
   return g;
@@ -152,6 +153,9 @@ void sim_fail(int gpu, const char* what, double value) {
   if (strcmp(what, "stuck_below_mhz") == 0) g->stuck_below_mhz = (int)value;
   if (strcmp(what, "throttle") == 0) g->throttle = (int)value;
   if (strcmp(what, "no_mem_lock") == 0) g->no_mem_lock = (int)value;
+  if (strcmp(what, "no_lock") == 0) g->no_lock = (int)value;
+  if (strcmp(what, "acp") == 0) g->acp = (int)value;
+  if (strcmp(what, "capability") == 0) g->capability = (int)value;
   if (strcmp(what, "no_counter") == 0) g->has_counter = !(int)value;
   if (strcmp(what, "limit_mw") == 0) g->limit_mw = (unsigned)value;
   if (strcmp(what, "lost_after_s") == 0) g->lost_at_s = value < 0 ? -1.0 : now_s() + value;
@@ -199,12 +203,12 @@ void sim_synchronize(int gpu) {
     else pause_s(left_s + 2e-6);
   }
 }
-/* Clocks asked for (0: none) and in force, the power limit in mW, calls so far, exact energy. */
+/* Clocks locked to (0: none) and in force, the power limit in mW, application clocks, calls so far, exact energy. */
 void sim_read(int gpu, int* asked_and_now, unsigned long long* calls, double* energy_j) {
   Gpu* g = &state->gpu[gpu];
   lock();
   advance(g, now_s());
-  const int numbers[] = {g->core_asked, g->mem_asked, g->core_mhz, g->mem_mhz, (int)g->limit_mw};
+  const int numbers[] = {g->core_asked, g->mem_asked, g->core_mhz, g->mem_mhz, (int)g->limit_mw, g->app_core, g->app_mem};
   memcpy(asked_and_now, numbers, sizeof numbers);
   calls[0] = g->sets;
   calls[1] = g->resets;

@@ -19,6 +19,7 @@ typedef struct {
   int default_core_mhz, default_mem_mhz;
   double core_latency_s, mem_latency_s, jitter_s, call_s, counter_step_s;
   int core_asked, mem_asked;       /* locked to, 0: not */
+  int app_core, app_mem;           /* application clocks, 0: not set */
   unsigned limit_mw;               /* power limit as set; nothing draws more than it here */
   int core_mhz, mem_mhz;           /* in force */
   Change changes[most_changes];    /* asked for, not yet in force, by time */
@@ -28,7 +29,8 @@ typedef struct {
   double left_frac;                /* of the kernel that runs */
   double now_s, energy_j, shown_j, next_step_s, power_w;
   Launch log[most_log];
-  int refuse, refuse_reset, mig, other_pid, no_mem_lock, has_counter, throttle, stuck_below_mhz;
+  int refuse, refuse_reset, mig, other_pid, no_mem_lock, no_lock, acp, capability, has_counter, throttle, stuck_below_mhz;
+  /* acp: 0 has no application clocks, 1 root may set them, 2 everyone; capability: 80 is 8.0 */
   double lost_at_s;                /* < 0: never */
   uint64_t sets, resets;
   uint32_t random;

@@ -96,9 +96,10 @@ class Machine:
         self.fail("limit_mw", 1e3 * watts, gpu)
 
     def read(self, gpu=0):
-        numbers, calls, energy = (ctypes.c_int * 5)(), (ctypes.c_ulonglong * 2)(), ctypes.c_double()
+        numbers, calls, energy = (ctypes.c_int * 7)(), (ctypes.c_ulonglong * 2)(), ctypes.c_double()
         self.lib.sim_read(gpu, numbers, calls, ctypes.byref(energy))
         return {"core_asked": numbers[0], "mem_asked": numbers[1], "core_mhz": numbers[2], "mem_mhz": numbers[3], "limit_w": 1e-3 * numbers[4],
+                "applications": tuple(numbers[5:]),
                 "sets": calls[0], "resets": calls[1], "energy_j": energy.value}
 
     def event(self, gpu=0):

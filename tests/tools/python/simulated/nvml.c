@@ -126,7 +126,7 @@ static int set(Gpu* g, int core_mhz, int mem_mhz) {
   const int status = enter(g);
   if (status != ok) return status;
   ++g->sets;
-  if (g->refuse || (mem_mhz >= 0 && g->no_mem_lock)) {
+  if (g->refuse || g->no_lock || (mem_mhz >= 0 && g->no_mem_lock)) {
     const int refused = g->refuse ? g->refuse : unsupported;
     unlock();
     return refused;
@@ -135,7 +135,53 @@ static int set(Gpu* g, int core_mhz, int mem_mhz) {
 }
 int nvmlDeviceSetGpuLockedClocks(Gpu* g, unsigned low, unsigned high) { return low == high ? set(g, (int)low, -1) : invalid; }
 int nvmlDeviceSetMemoryLockedClocks(Gpu* g, unsigned low, unsigned high) { return low == high ? set(g, -1, (int)low) : invalid; }
-int nvmlDeviceSetApplicationsClocks(Gpu* g, unsigned mem, unsigned core) { (void)g; (void)mem; (void)core; return unsupported; }
+/* Application clocks hold where nothing is locked; only GPUs that cannot lock have them here. */
+static int set_applications(Gpu* g, int core_mhz, int mem_mhz) {
+  const int status = enter(g);
+  if (status != ok) return status;
+  if (!g->acp || (g->acp == 1 && g->refuse == no_rights)) {
+    const int refused = g->acp ? no_rights : unsupported;
+    unlock();
+    return refused;
+  }
+  const int core_asked = g->core_asked, mem_asked = g->mem_asked;
+  const int changed = change(g, core_mhz, mem_mhz);
+  g->core_asked = core_asked;
+  g->mem_asked = mem_asked;
+  g->app_core = core_mhz;
+  g->app_mem = mem_mhz;
+  return changed;
+}
+int nvmlDeviceSetApplicationsClocks(Gpu* g, unsigned mem, unsigned core) { return set_applications(g, (int)core, (int)mem); }
+int nvmlDeviceResetApplicationsClocks(Gpu* g) { return set_applications(g, 0, 0); }
+int nvmlDeviceGetAPIRestriction(Gpu* g, unsigned api, unsigned* restricted) {
+  if (api != 0 || !g->acp) return unsupported;
+  *restricted = g->acp == 1;
+  return ok;
+}
+int nvmlDeviceGetApplicationsClock(Gpu* g, unsigned kind, unsigned* out) {
+  if (!g->acp) return unsupported;
+  *out = (unsigned)(kind == 2 ? (g->app_mem ? g->app_mem : g->default_mem_mhz) : g->app_core ? g->app_core : g->default_core_mhz);
+  return ok;
+}
+int nvmlDeviceGetDefaultApplicationsClock(Gpu* g, unsigned kind, unsigned* out) {
+  if (!g->acp) return unsupported;
+  *out = (unsigned)(kind == 2 ? g->default_mem_mhz : g->default_core_mhz);
+  return ok;
+}
+int nvmlDeviceGetCudaComputeCapability(Gpu* g, int* major, int* minor) {
+  *major = g->capability / 10;
+  *minor = g->capability % 10;
+  return ok;
+}
+int nvmlDeviceGetPowerManagementLimitConstraints(Gpu* g, unsigned* least_mw, unsigned* most_mw) {
+  (void)g;
+  *least_mw = 100000;
+  *most_mw = 1000000;
+  return ok;
+}
+int nvmlDeviceGetPowerManagementDefaultLimit(Gpu* g, unsigned* limit_mw) { (void)g; *limit_mw = 1000000; return ok; }
+int nvmlSystemGetDriverVersion(char* to, unsigned size) { snprintf(to, size, "535.104.05"); return ok; }
 
 int nvmlDeviceSetPowerManagementLimit(Gpu* g, unsigned limit_mw) {
   const int status = enter(g);
@@ -151,7 +197,7 @@ static int reset(Gpu* g, int core_mhz, int mem_mhz) {
   const int status = enter(g);
   if (status != ok) return status;
   ++g->resets;
-  if (g->refuse_reset || g->refuse == no_rights || (mem_mhz >= 0 && g->no_mem_lock)) {
+  if (g->refuse_reset || g->refuse == no_rights || g->no_lock || (mem_mhz >= 0 && g->no_mem_lock)) {
     const int refused = g->refuse_reset ? g->refuse_reset : g->refuse ? g->refuse : unsupported;
     unlock();
     return refused;
@@ -160,4 +206,3 @@ static int reset(Gpu* g, int core_mhz, int mem_mhz) {
 }
 int nvmlDeviceResetGpuLockedClocks(Gpu* g) { return reset(g, 0, -1); }
 int nvmlDeviceResetMemoryLockedClocks(Gpu* g) { return reset(g, -1, 0); }
-int nvmlDeviceResetApplicationsClocks(Gpu* g) { (void)g; return unsupported; }

@@ -71,7 +71,8 @@ def nearest(option: str, wish_mhz: int, supported: Sequence[int]) -> int:
 
 
 def grid_pairs(gpu: Gpu, core: str = "", mem: str = "", core_count: int = 12) -> list[Pair]:
-    """All pairs of the wanted clocks that the GPU supports; by default all memory clocks x core_count.
+    """All pairs of the wanted clocks that the GPU supports; by default all memory clocks x core_count; before Ampere,
+    where memory clocks cannot be locked, the driver's own.
 
     Raises UsageError for clocks it does not have, IoError where the driver lists none.
     """
@@ -79,7 +80,7 @@ def grid_pairs(gpu: Gpu, core: str = "", mem: str = "", core_count: int = 12) ->
     mem_clocks: list[Request] = [*listed_mhz]
     if not mem_clocks:
         raise IoError(f"{gpu.name}: the driver lists no clocks", "clocks of this GPU cannot be set")
-    if mem == AUTO:
+    if mem == AUTO or (not mem and not gpu.locks_memory()):
         mem_clocks = [AUTO]
     elif mem:
         mem_clocks = [nearest("--mem", wish, listed_mhz) for wish in parse_clocks("--mem", mem)]

@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional, Protocol, Sequence, Union
 from urllib.parse import urlencode
 
 from rubato.errors import IoError, RubatoError, Unreachable, UsageError
-from rubato.hardware.gpu import Gpu, load_nvml
+from rubato.hardware.gpu import Gpu, is_kind, load_nvml
 from rubato.hardware.nvml import NVMLError
 
 ZEUSD_SOCKET = "/run/zeusd/zeusd.sock"
@@ -34,6 +34,7 @@ class Backend(Protocol):
 
     def gpu_name(self, index: int) -> Optional[str]: ...
     def lock_name(self, index: int) -> Optional[str]: ...
+    def find_way(self, index: int) -> None: ...
     def set_core(self, index: int, mhz: Mhz) -> None: ...
     def set_mem(self, index: int, mhz: Mhz) -> None: ...
     def power_limit_w(self, index: int) -> Optional[float]: ...
@@ -43,7 +44,10 @@ class Backend(Protocol):
 
 
 class NvmlBackend:
-    """Locked clocks through NVML. `applications`: application clocks are given back too. Raises IoError where there is no driver."""
+    """Locked clocks through NVML, or application clocks: find_way() says which. Raises IoError where there is no driver.
+
+    `applications`: application clocks are given back too.
+    """
 
     name = "nvml"
 
@@ -52,6 +56,30 @@ class NvmlBackend:
         self.applications = applications
         self.found_limits_w: dict[int, float] = {}
         self._gpus: dict[int, Gpu] = {}
+        self._applied: dict[int, list[Mhz]] = {}  # application clocks (memory, core) as asked for, of GPUs that are set by them
+
+    def find_way(self, index: int) -> None:
+        """Tries whether clocks of this GPU can be locked here, by lifting a lock; else they are set as application clocks.
+
+        That is before Volta, and without rights where `nvidia-smi -acp 0` lets everyone set application clocks.
+        """
+        gpu = self.gpu(index)
+        try:
+            self.nvml.nvmlDeviceResetGpuLockedClocks(gpu.handle)
+        except NVMLError as error:
+            refused = is_kind(self.nvml, error, "NO_PERMISSION") and not gpu.applications_restricted()
+            if gpu.applications_mhz() and (refused or is_kind(self.nvml, error, "NOT_SUPPORTED")):
+                self.applications = True  # the guards are told
+                self._applied[index] = [None, None]
+
+    def _apply(self, index: int, place: int, mhz: Mhz) -> None:
+        wanted = self._applied[index]
+        wanted[place] = mhz
+        if wanted == [None, None]:
+            self._call(index, "nvmlDeviceResetApplicationsClocks")
+            return
+        mem_mhz = wanted[0] or self.gpu(index).supported_mem_mhz()[0]
+        self._call(index, "nvmlDeviceSetApplicationsClocks", mem_mhz, wanted[1] or self.gpu(index).supported_core_mhz(mem_mhz)[0])
 
     def gpu(self, index: int) -> Gpu:
         if index not in self._gpus:
@@ -71,14 +99,16 @@ class NvmlBackend:
             getattr(self.nvml, function)(gpu.handle, *arguments)
         except NVMLError as error:
             power = "Power" in function
-            hints = {self.nvml.NVML_ERROR_NO_PERMISSION: f"setting {'power limits' if power else 'clocks'} needs root, or zeusd (backend='zeusd')",
+            hints = {self.nvml.NVML_ERROR_NO_PERMISSION: f"setting {'power limits' if power else 'clocks'} needs root, or zeusd (backend='zeusd'); see rubato doctor",
                      self.nvml.NVML_ERROR_INVALID_ARGUMENT: f"nvidia-smi -q -d {'POWER' if power else 'SUPPORTED_CLOCKS'} lists what it takes",
                      self.nvml.NVML_ERROR_NOT_SUPPORTED: f"this GPU's {'power limit cannot be set' if power else 'clocks cannot be locked'}",
                      self.nvml.NVML_ERROR_GPU_IS_LOST: "the GPU has fallen off the bus; see the kernel's log"}
             raise IoError(f"{gpu.name}: {function}{arguments or ''}: {error}", hints.get(error.value, "")) from None
 
     def set_core(self, index: int, mhz: Mhz) -> None:
-        if mhz is None:
+        if index in self._applied:
+            self._apply(index, 1, mhz)
+        elif mhz is None:
             if self.applications:
                 with contextlib.suppress(NVMLError):  # few GPUs have both
                     self.nvml.nvmlDeviceResetApplicationsClocks(self.gpu(index).handle)
@@ -87,7 +117,9 @@ class NvmlBackend:
             self._call(index, "nvmlDeviceSetGpuLockedClocks", mhz, mhz)
 
     def set_mem(self, index: int, mhz: Mhz) -> None:
-        if mhz is None:
+        if index in self._applied:
+            self._apply(index, 0, mhz)
+        elif mhz is None:
             self._call(index, "nvmlDeviceResetMemoryLockedClocks")
         else:
             self._call(index, "nvmlDeviceSetMemoryLockedClocks", mhz, mhz)
@@ -181,6 +213,9 @@ class ZeusdBackend:
     def lock_name(self, index: int) -> Optional[str]:
         return self.reader.lock_name(index) if self.reader else self._places.get(index) or str(index)
 
+    def find_way(self, index: int) -> None:
+        """zeusd locks clocks."""
+
     def _set(self, kind: str, index: int, mhz: Mhz) -> None:
         if mhz is None:
             self._request("POST", f"/gpu/reset_{kind}_locked_clocks", gpu_ids=index, block="true")
@@ -228,6 +263,9 @@ class DryBackend:
 
     def lock_name(self, index: int) -> Optional[str]:
         return None
+
+    def find_way(self, index: int) -> None:
+        pass
 
     def set_core(self, index: int, mhz: Mhz) -> None:
         self.requests.append((index, "core", mhz))
@@ -281,7 +319,6 @@ def release(backend: Backend, indices: Sequence[int]) -> list[RubatoError]:
 
 def _ways_back(backend: Backend, index: int) -> list[Callable[[], None]]:
     ways: list[Callable[[], None]] = [lambda: backend.set_core(index, None), lambda: backend.set_mem(index, None)]
-    found_w = backend.found_limits_w.get(index)
-    if found_w is not None:
-        ways.append(lambda: backend.set_power_limit(index, found_w))
+    if index in backend.found_limits_w:
+        ways.append(lambda: backend.set_power_limit(index, backend.found_limits_w[index]))
     return ways

@@ -121,6 +121,43 @@ class Gpu:
         """Core clocks at a memory clock, highest first."""
         return sorted(self._read("nvmlDeviceGetSupportedGraphicsClocks", mem_mhz) or [], reverse=True)
 
+    def limits_w(self) -> Optional[tuple[float, float]]:
+        """Least and most power limit that can be set."""
+        found = self._read("nvmlDeviceGetPowerManagementLimitConstraints")
+        return None if found is None else (1e-3 * found[0], 1e-3 * found[1])
+
+    def default_limit_w(self) -> Optional[float]:
+        return self._scaled("nvmlDeviceGetPowerManagementDefaultLimit", 1e-3)  # from mW
+
+    def capability(self) -> Optional[float]:
+        """CUDA's compute capability: 7.0 Volta, 7.5 Turing, 8.0 Ampere. None where a driver does not say."""
+        try:
+            major, minor = self.nvml.nvmlDeviceGetCudaComputeCapability(self.handle)
+        except self.nvml.NVMLError:
+            return None
+        return major + minor / 10
+
+    def locks_memory(self) -> bool:
+        """Whether memory clocks can be locked at all: from Ampere on."""
+        return (self.capability() or 8.0) >= 8.0
+
+    def applications_mhz(self) -> Optional[tuple[tuple[int, int], tuple[int, int]]]:
+        """Application clocks (memory, core) as they are set, and the default ones; None where the GPU has none."""
+        kinds = (self.nvml.NVML_CLOCK_MEM, self.nvml.NVML_CLOCK_SM)
+        try:
+            now = [self.nvml.nvmlDeviceGetApplicationsClock(self.handle, kind) for kind in kinds]
+            default = [self.nvml.nvmlDeviceGetDefaultApplicationsClock(self.handle, kind) for kind in kinds]
+        except self.nvml.NVMLError:
+            return None
+        return (now[0], now[1]), (default[0], default[1])
+
+    def applications_restricted(self) -> bool:
+        """Whether only root may set application clocks (nvidia-smi -acp)."""
+        try:
+            return self.nvml.nvmlDeviceGetAPIRestriction(self.handle, self.nvml.NVML_RESTRICTED_API_SET_APPLICATION_CLOCKS)
+        except self.nvml.NVMLError:
+            return True
+
     def mig_enabled(self) -> bool:
         """Whether the GPU is divided into instances (MIG)."""
         try:

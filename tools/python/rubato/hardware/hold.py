@@ -6,10 +6,11 @@ Everything that sets clocks goes through here: plans (rubato.applier), latencies
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any, Callable, Optional, Sequence
 
 from rubato.errors import IoError
-from rubato.hardware.backends import Backend, release
+from rubato.hardware.backends import Backend, NvmlBackend, release
 from rubato.hardware.guard import Guard
 from rubato.hardware.lock import GpuLock, clear
 
@@ -19,18 +20,20 @@ _log = logging.getLogger("rubato")
 class Hold:
     """Takes the GPUs until close(). What a holder left who was killed together with its guards is given back first.
 
-    `limits`: power limits will be set too; those found now are what is given back.
+    `limits`: power limits will be set too; those found now are what is given back. `plan`: what rubato watch is told of the plan,
+    in the lock's file; the time and the energy counter are added.
 
     `lost` is called, from a thread, where the guards are gone and cannot be replaced; without it the clocks are given back then, and
     check() raises. Raises IoError where another process sets the clocks of one of the GPUs, or the guards do not start.
     """
 
     def __init__(self, backend: Backend, gpus: Sequence[int], guard: bool = True, lost: Optional[Callable[[IoError], Any]] = None,
-                 limits: bool = False):
+                 limits: bool = False, plan: Optional[dict[str, Any]] = None):
         self._backend, self._gpus = backend, list(gpus)
         self._locks: list[GpuLock] = []
         self._guard: Optional[Guard] = None
         self._lost: Optional[IoError] = None
+        self._plan = plan
         try:
             for gpu in self._gpus:
                 self._take(gpu, limits)
@@ -48,6 +51,7 @@ class Hold:
         try:
             if lock.left:
                 self._give_back_left(gpu, lock)
+            self._backend.find_way(gpu)
             if limits:
                 found_w = self._backend.power_limit_w(gpu)
                 if found_w is None:
@@ -58,7 +62,14 @@ class Hold:
             lock.close()  # what stands in it stays for the next
             raise
         self._locks.append(lock)
-        lock.claim(self._backend.found_limits_w.get(gpu))
+        lock.claim(self._backend.found_limits_w.get(gpu), self._begun(gpu))
+
+    def _begun(self, gpu: int) -> Optional[dict[str, Any]]:
+        if self._plan is None:
+            return None
+        reader = getattr(self._backend, "reader", self._backend)
+        energy_j = reader.gpu(gpu).energy_j() if isinstance(reader, NvmlBackend) else None
+        return {**self._plan, "begun_s": time.time(), "begun_j": energy_j}
 
     def _give_back_left(self, gpu: int, lock: GpuLock) -> None:
         _log.warning("rubato: GPU %d: %s, was killed and may have left clocks set; they are given back", gpu, lock.left)

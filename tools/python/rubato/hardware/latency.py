@@ -112,7 +112,7 @@ def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *
                     load: Optional[ContextManager[Any]] = None, guard: bool = True) -> LatencyResult:
     """Sets each ordered pair of the given clocks `repeats` times and watches the clock that NVML reads.
 
-    Without clocks: the lowest, middle and highest core clock, and all memory clocks where there are several. `load` keeps the
+    Without clocks: the lowest, middle and highest core clock, and all memory clocks where there are several and they can be locked. `load` keeps the
     GPU busy meanwhile (an idle one sleeps at clocks of its own); default: matrix products where PyTorch sees CUDA. A reading
     proves the clock no earlier than the driver shows it. Clocks are given back on every exit; where that fails, it is logged and
     the guard goes on trying. Raises IoError, also where another process sets the GPU's clocks, and UsageError also where CUDA's name of the GPU is not known: give `load` then.
@@ -121,7 +121,7 @@ def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *
     device = backend.gpu(gpu)
     memories = device.supported_mem_mhz()
     cores = list(core_mhz) or _three(device.supported_core_mhz(memories[0]) if memories else [])
-    mems = list(mem_mhz) or (memories if len(memories) > 1 else [])
+    mems = list(mem_mhz) or (memories if len(memories) > 1 and device.locks_memory() else [])
     if len(cores) < 2 and len(mems) < 2:
         raise UsageError(f"{device.name}: expected two clocks at least", "core_mhz=(900, 1410)")
     hold = Hold(backend, [gpu], guard)

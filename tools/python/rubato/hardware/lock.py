@@ -44,6 +44,23 @@ def lock_path(uuid: str) -> Path:
     return _folder() / f"rubato-{re.sub(r'[^A-Za-z0-9.-]', '_', uuid)}.lock"
 
 
+def record_of(uuid: str) -> dict[str, Any]:
+    """What the GPU's lock says: who sets its clocks, or was killed and left them set; {} where nobody does. Takes no lock."""
+    try:
+        descriptor = os.open(lock_path(uuid), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, IoError):
+        return {}
+    try:
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def holder_of(uuid: str) -> str:
+    """The same in words; "" where nobody does."""
+    return _told(record_of(uuid))
+
+
 class GpuLock:
     """Holds the lock of one GPU until close(). Raises IoError where another process has it; `gpu` is its name in messages."""
 
@@ -81,11 +98,13 @@ class GpuLock:
                               "end it, or wait: of two at a time each would undo the other's clocks")
             time.sleep(LOOK_S)
 
-    def claim(self, limit_w: Optional[float] = None) -> None:
-        """Says that this process sets clocks from now on, and the power limit that is given back after. Raises IoError."""
+    def claim(self, limit_w: Optional[float] = None, plan: Optional[dict[str, Any]] = None) -> None:
+        """Says that this process sets clocks from now on, the power limit that is given back after, and the plan. Raises IoError."""
         record: dict[str, Any] = {"pid": os.getpid(), "command": _command(), "since": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")}
         if limit_w is not None:
             record["power_limit_w"] = limit_w
+        if plan is not None:
+            record["plan"] = plan
         try:
             clear(self.descriptor)
             os.pwrite(self.descriptor, json.dumps(record).encode(), 0)

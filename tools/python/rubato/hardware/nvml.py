@@ -62,6 +62,7 @@ class Nvml:
     NVML_CLOCK_SM, NVML_CLOCK_MEM = 1, 2
     NVML_TEMPERATURE_GPU = 0
     NVML_FI_DEV_POWER_INSTANT = 186
+    NVML_RESTRICTED_API_SET_APPLICATION_CLOCKS = 0
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(LIBRARY)
@@ -127,6 +128,16 @@ class Nvml:
     def nvmlDeviceGetUUID(self, handle: c_void_p) -> str:
         return self._text("nvmlDeviceGetUUID", handle)
 
+    def nvmlSystemGetDriverVersion(self) -> str:
+        buffer = ctypes.create_string_buffer(_TEXT_BYTES)
+        self._call("nvmlSystemGetDriverVersion", buffer, c_uint(_TEXT_BYTES))
+        return buffer.value.decode("utf-8", "replace")
+
+    def nvmlDeviceGetCudaComputeCapability(self, handle: c_void_p) -> tuple[int, int]:
+        major, minor = c_int(), c_int()
+        self._call("nvmlDeviceGetCudaComputeCapability", handle, byref(major), byref(minor))
+        return major.value, minor.value
+
     def nvmlDeviceGetMigMode(self, handle: c_void_p) -> tuple[int, int]:
         """Current and pending; 1 is on."""
         now, pending = c_uint(), c_uint()
@@ -174,6 +185,25 @@ class Nvml:
 
     def nvmlDeviceGetSupportedGraphicsClocks(self, handle: c_void_p, mem_mhz: int) -> list[int]:
         return self._clocks("nvmlDeviceGetSupportedGraphicsClocks", handle, c_uint(mem_mhz))
+
+    def nvmlDeviceGetPowerManagementLimitConstraints(self, handle: c_void_p) -> tuple[int, int]:
+        """Least and most, in mW."""
+        least, most = c_uint(), c_uint()
+        self._call("nvmlDeviceGetPowerManagementLimitConstraints", handle, byref(least), byref(most))
+        return least.value, most.value
+
+    def nvmlDeviceGetPowerManagementDefaultLimit(self, handle: c_void_p) -> int:
+        return self._number("nvmlDeviceGetPowerManagementDefaultLimit", handle)
+
+    def nvmlDeviceGetApplicationsClock(self, handle: c_void_p, kind: int) -> int:
+        return self._number("nvmlDeviceGetApplicationsClock", handle, c_uint(kind))
+
+    def nvmlDeviceGetDefaultApplicationsClock(self, handle: c_void_p, kind: int) -> int:
+        return self._number("nvmlDeviceGetDefaultApplicationsClock", handle, c_uint(kind))
+
+    def nvmlDeviceGetAPIRestriction(self, handle: c_void_p, api: int) -> bool:
+        """Whether only root may."""
+        return bool(self._number("nvmlDeviceGetAPIRestriction", handle, c_uint(api)))
 
     # Clocks and power limits.
 
