@@ -1,6 +1,7 @@
 #include "explorer/exploration.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <iterator>
 #include <span>
@@ -222,53 +223,58 @@ std::optional<double> appraise(const Shared& shared, PlanIntervals& intervals,
   return (outlook.times.kept_with(shared.input.odds_frac) + added_pct) / percent;
 }
 
-// The default clocks as a plan, which are in time with certainty.
-PlanResult kept_defaults(const Shared& shared, PlanIntervals& intervals, const Exploration& found,
-                         const PlanResult& asked) {
-  PlanResult kept = asked;
-  kept.status = SolveStatus::feasible;
-  kept.plan = uniform_plan(shared.input.trace, found.grid.default_clock());
-  kept.sim = found.baseline;
-  kept.objective = kept.sim.total.energy_j;
-  kept.gap_frac = std::max(0.0, 1.0 - kept.lower_bound / kept.objective);
-  kept.counted.reset();
-  kept.verdict = {};
-  kept.marks.clear();
-  (void)appraise(shared, intervals, found, kept);
-  return kept;
-}
+// A question as plans_with_odds() asks it.
+struct AskedTrace {
+  const Question& question;
+  const Shared& shared;
+  PlanIntervals& intervals;
+  const Exploration& found;
+  double gap_frac;
+  const RunContext& context;
+  double solve_time_s = 0.0;
 
-// A plan with the odds asked for: made for less time, as far as that is needed and enough.
-PlanResult answer_with_odds(const Question& question, const Shared& shared,
-                            PlanIntervals& intervals, const Exploration& found, double gap_frac,
-                            const RunContext& context) {
-  PlanResult asked = answer(question, question.goal, shared, found, gap_frac, context);
-  const std::optional<double> kept_frac = appraise(shared, intervals, found, asked);
-  const double odds_frac = shared.input.odds_frac;
-  if (!kept_frac || has_odds(asked.odds_in_time, odds_frac) || !asked.verdict.applicable)
-    return asked;
-  LeastWaste target{allowed_frac(question)};
-  MarginSearch search(target.slack_frac, *kept_frac, target.slack_frac);
-  std::optional<PlanResult> best;
-  double solve_time_s = asked.solve_time_s;
-  const int tries = question.granularity == Granularity::automatic || shared.input.measured
-                        ? MarginSearch::tries
-                        : MarginSearch::tries_of_quick_plans;
-  for (int i = 0; i < tries && !context.stop_requested(); ++i) {
-    target.slack_frac = search.next_frac();
-    if (!(target.slack_frac > -1.0)) break;
+  PlanResult plan(const Goal& target) {
     PlanResult one = answer(question, target, shared, found, gap_frac, context);
-    search.tried(target.slack_frac, appraise(shared, intervals, found, one));
     solve_time_s += one.solve_time_s;
-    const bool has = one.found() && one.odds_in_time && has_odds(one.odds_in_time, odds_frac);
-    if (has && (!best || one.sim.total.energy_j < best->sim.total.energy_j)) best = std::move(one);
+    return one;
   }
-  if (!best && allowed_frac(question) < 0.0) return asked;
-  if (!best) best = kept_defaults(shared, intervals, found, asked);
-  best->solve_time_s = solve_time_s;
-  best->bolder = {asked.sim.total.energy_j / found.baseline.total.energy_j - 1.0,
-                  *asked.odds_in_time};
-  return std::move(*best);
+  std::vector<PlanResult> planned(std::span<const MarginTarget> targets) {
+    return {plan(LeastWaste{targets.front().slack_frac})};
+  }
+  std::optional<double> appraise(std::size_t /*question*/, PlanResult& one) {
+    return rubato::appraise(shared, intervals, found, one);
+  }
+  [[nodiscard]] double energy_frac(const PlanResult& one) const {
+    return one.sim.total.energy_j / found.baseline.total.energy_j - 1.0;
+  }
+  PlanResult kept_defaults(std::size_t /*question*/, const PlanResult& asked) {
+    PlanResult kept = asked;
+    kept.status = SolveStatus::feasible;
+    kept.plan = uniform_plan(shared.input.trace, found.grid.default_clock());
+    kept.sim = found.baseline;
+    kept.objective = kept.sim.total.energy_j;
+    kept.gap_frac = std::max(0.0, 1.0 - kept.lower_bound / kept.objective);
+    kept.counted.reset();
+    kept.verdict = {};
+    kept.marks.clear();
+    (void)rubato::appraise(shared, intervals, found, kept);
+    return kept;
+  }
+};
+
+PlanResult answer_with_odds(AskedTrace asked) {
+  const bool is_quick =
+      asked.question.granularity != Granularity::automatic && !asked.shared.input.measured;
+  const auto* waste = std::get_if<LeastWaste>(&asked.question.goal);
+  const std::array slack_frac{waste != nullptr ? allowed_frac(asked.question) : 0.0};
+  PlanResult plan =
+      std::move(plans_with_odds(asked, std::vector{asked.plan(asked.question.goal)}, slack_frac,
+                                slack_frac, asked.shared.input.odds_frac,
+                                is_quick ? MarginSearch::tries_of_quick_plans : MarginSearch::tries,
+                                asked.context)
+                    .front());
+  plan.solve_time_s = asked.solve_time_s;
+  return plan;
 }
 
 // The cells of a request, without any answers yet.
@@ -343,8 +349,8 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
       found.interrupted = true;
       break;
     }
-    found.plans.push_back(intervals ? answer_with_odds(question, shared, *intervals, found,
-                                                       limits.gap_frac, limit.context())
+    found.plans.push_back(intervals ? answer_with_odds({question, shared, *intervals, found,
+                                                        limits.gap_frac, limit.context()})
                                     : answer(question, question.goal, shared, found,
                                              limits.gap_frac, limit.context()));
     context.report({.done = found.plans.size(),

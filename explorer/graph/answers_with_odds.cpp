@@ -41,155 +41,56 @@ std::vector<GraphPlanOutcome> played_answers(Rehearsal& rehearsal, GraphPlanner&
   return outcomes;
 }
 
-// Answers with the odds asked for: plans are made for so much less time that they have them.
-class AnswersWithOdds {
+constexpr double rounding = 1e-9;  // as planners count
+
+// Questions as plans_with_odds() asks them.
+class AskedGraph {
  public:
-  AnswersWithOdds(const GraphModel& model, GraphPlanner& planner, const GraphModel& as_captured,
-                  double odds_frac, const RunContext& context)
+  AskedGraph(const GraphModel& model, GraphPlanner& planner, const GraphModel& as_captured,
+             double odds_frac, const RunContext& context)
       : planner_(planner),
         rehearsal_(model, planner),
         intervals_(model, as_captured, planner.grid(), planner.baseline()),
         odds_frac_(odds_frac),
         context_(context) {}
 
-  std::vector<GraphPlanOutcome> to(std::span<const GraphQuestion> questions) {
-    if (odds_frac_ == 0.0) return asked_only(questions);
-    // What is planned at once says how much less time it takes to have the odds. What takes long to
-    // plan is asked for that time, once.
-    std::vector<GraphQuestion> one_clock(questions.begin(), questions.end()), quick, segments;
-    for (GraphQuestion& question : one_clock)
-      question = {GraphGrain::iteration, question.slack_frac};
-    for (const GraphQuestion& question : questions)
-      (question.grain == GraphGrain::automatic ? segments : quick).push_back(question);
-    const std::vector<Search> of_one_clock =
-        searched(one_clock, one_clock, MarginSearch::tries_of_quick_plans);
-    std::vector<Search> of_quick = searched(quick, quick, MarginSearch::tries);
-    std::vector<GraphQuestion> first = segments;
-    for (GraphQuestion& question : first)
-      question.slack_frac = target_of(question, of_one_clock, of_quick);
-    std::vector<Search> of_segments = searched(segments, first, MarginSearch::tries);
-    std::vector<GraphPlanOutcome> outcomes;
-    auto next_quick = of_quick.begin(), next_segments = of_segments.begin();
-    for (std::size_t q = 0; q < questions.size(); ++q) {
-      const bool is_quick = questions[q].grain != GraphGrain::automatic;
-      outcomes.push_back(std::move((is_quick ? next_quick : next_segments)->asked));
-      if (!is_quick && !outcomes.back().bolder)
-        outcomes.back().bolder = of_one_clock[q].asked.bolder;
-      ++(is_quick ? next_quick : next_segments);
-      keep_better(of_one_clock[q].asked, outcomes.back());
+  // @param first_frac  slacks to plan for at first: those of the questions, or less
+  // @param tries       to plan for less time than that
+  std::vector<GraphPlanOutcome> answers(std::span<const GraphQuestion> questions,
+                                        std::span<const double> first_frac, int tries) {
+    if (questions.empty()) return {};
+    questions_ = questions;
+    std::vector<double> slacks_frac;
+    std::vector<MarginTarget> first;
+    for (const GraphQuestion& question : questions) {
+      first.push_back({first.size(), first_frac[first.size()]});
+      slacks_frac.push_back(question.slack_frac);
     }
-    return outcomes;
+    return plans_with_odds(*this, planned(first), first_frac, slacks_frac, odds_frac_, tries,
+                           context_);
   }
 
- private:
-  struct Search {
-    GraphPlanOutcome asked;  // in the end the answer
-    std::optional<MarginSearch> margin = {};
-    std::optional<GraphPlanOutcome> best = {};
-  };
-
-  // The most time that a plan of another grain which has the odds was made for; the slack itself
-  // where one clock for all has the odds at once.
-  static double target_of(const GraphQuestion& question, std::span<const Search> one_clock,
-                          std::span<const Search> quick) {
-    std::optional<double> most_frac;
-    for (const std::span<const Search> searches : {one_clock, quick}) {
-      for (const Search& search : searches) {
-        const GraphPlanOutcome& plan = search.asked;
-        if (plan.result.question.slack_frac != question.slack_frac || !plan.bolder) continue;
-        most_frac = std::max(most_frac.value_or(0.0), plan.change.time_frac);
-      }
+  std::vector<GraphPlanOutcome> planned(std::span<const MarginTarget> targets) {
+    std::vector<GraphQuestion> asked;
+    for (const MarginTarget& target : targets) {
+      asked.push_back(questions_[target.question]);
+      asked.back().slack_frac = target.slack_frac;
     }
-    return most_frac.value_or(question.slack_frac);
+    std::vector<GraphPlanOutcome> plans = played_answers(rehearsal_, planner_, asked, context_);
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const GraphQuestion& question = questions_[targets[i].question];
+      GraphPlanOutcome& one = plans[i];
+      one.result.question = question;
+      one.result.deadline_s = planner_.baseline().span_s * (1.0 + question.slack_frac);
+      if (one.counted)
+        one.counted->in_time = one.counted->change.time_frac <= question.slack_frac + rounding;
+    }
+    return plans;
   }
 
-  // @param first  what to plan for at first: the questions, or less time
-  // @param tries  to plan for less time than that
-  std::vector<Search> searched(std::span<const GraphQuestion> questions,
-                               std::span<const GraphQuestion> first, int tries) {
-    std::vector<Search> searches;
-    if (questions.empty()) return searches;
-    for (GraphPlanOutcome& one : played_answers(rehearsal_, planner_, first, context_)) {
-      const GraphQuestion& question = questions[searches.size()];
-      const double target_frac = first[searches.size()].slack_frac;
-      Search& search = searches.emplace_back(Search{std::move(one)});
-      answer_instead(question, search.asked);
-      const auto kept_frac = appraise(question.slack_frac, search.asked);
-      if (kept_frac && !has_odds(search.asked.odds_in_time, odds_frac_) &&
-          search.asked.verdict.applicable)
-        search.margin.emplace(target_frac, *kept_frac, question.slack_frac);
-    }
-    for (int i = 0; i < tries && !context_.stop_requested(); ++i) try_shorter(questions, searches);
-    for (std::size_t q = 0; q < searches.size(); ++q) {
-      Search& search = searches[q];
-      if (!search.margin) continue;
-      if (!search.best && questions[q].slack_frac >= 0.0)
-        search.best = defaults_instead(search.asked);
-      if (!search.best) continue;
-      search.best->bolder = {search.asked.change_as_played().energy_frac,
-                             *search.asked.odds_in_time};
-      search.asked = std::move(*search.best);
-    }
-    return searches;
-  }
-
-  void try_shorter(std::span<const GraphQuestion> questions, std::vector<Search>& searches) {
-    std::vector<GraphQuestion> shorter;
-    std::vector<std::size_t> of;
-    for (std::size_t q = 0; q < searches.size(); ++q) {
-      // A plan of segments takes long to find.
-      if (!searches[q].margin || questions[q].grain == GraphGrain::automatic) continue;
-      const double target_frac = searches[q].margin->next_frac();
-      if (!(target_frac > -1.0)) continue;
-      shorter.push_back(questions[q]);
-      shorter.back().slack_frac = target_frac;
-      of.push_back(q);
-    }
-    if (shorter.empty()) return;
-    std::vector<GraphPlanOutcome> tried = played_answers(rehearsal_, planner_, shorter, context_);
-    for (std::size_t i = 0; i < of.size(); ++i) {
-      Search& search = searches[of[i]];
-      GraphPlanOutcome& one = tried[i];
-      answer_instead(questions[of[i]], one);
-      search.margin->tried(shorter[i].slack_frac, appraise(questions[of[i]].slack_frac, one));
-      if (!one.odds_in_time || !has_odds(one.odds_in_time, odds_frac_)) continue;
-      if (search.best &&
-          one.change_as_played().energy_frac >= search.best->change_as_played().energy_frac)
-        continue;
-      search.best = std::move(one);
-    }
-  }
-
-  std::vector<GraphPlanOutcome> asked_only(std::span<const GraphQuestion> questions) {
-    std::vector<GraphPlanOutcome> outcomes =
-        played_answers(rehearsal_, planner_, questions, context_);
-    for (std::size_t q = 0; q < outcomes.size(); ++q)
-      (void)appraise(questions[q].slack_frac, outcomes[q]);
-    return outcomes;
-  }
-
-  // Takes the plan of one clock for all where one of finer grain, planned for less time, saves
-  // less.
-  void keep_better(const GraphPlanOutcome& one_clock, GraphPlanOutcome& outcome) const {
-    if (!outcome.bolder || !one_clock.result.found() ||
-        one_clock.change_as_played().energy_frac >= outcome.change_as_played().energy_frac)
-      return;
-    const GraphQuestion question = outcome.result.question;
-    const double bound_j = outcome.result.lower_bound_j;
-    const std::optional<BolderPlan> bolder = outcome.bolder;
-    outcome = one_clock;
-    outcome.bolder = bolder;
-    outcome.result.question = question;
-    outcome.result.lower_bound_j = bound_j;
-    outcome.result.gap_frac = std::max(1.0 - bound_j / outcome.result.run.total_energy_j, 0.0);
-    if (outcome.result.gap_frac > optimal_gap_frac) outcome.result.status = SolveStatus::feasible;
-  }
-
-  // Adds how far off a plan may be, and its odds of a deadline.
-  // @return the change of time, as applied, that it keeps with the odds; nothing where it is late
-  //         if the model is right
-  std::optional<double> appraise(double slack_frac, GraphPlanOutcome& one) const {
+  std::optional<double> appraise(std::size_t question, GraphPlanOutcome& one) const {
     if (!one.result.found()) return std::nullopt;
+    const double slack_frac = questions_[question].slack_frac;
     const GraphPlanResult& result = one.result;
     one.interval = intervals_.of(result.plan, result.run);
     const double applied_frac = one.change_as_played().time_frac;
@@ -204,16 +105,11 @@ class AnswersWithOdds {
     return one.interval.times.kept_with(odds_frac_) / percent + added_frac;
   }
 
-  // A plan that was made for less time, as an answer to the question.
-  void answer_instead(const GraphQuestion& question, GraphPlanOutcome& one) const {
-    one.result.question = question;
-    one.result.deadline_s = planner_.baseline().span_s * (1.0 + question.slack_frac);
-    if (one.counted)
-      one.counted->in_time = one.counted->change.time_frac <= question.slack_frac + rounding;
+  [[nodiscard]] static double energy_frac(const GraphPlanOutcome& one) {
+    return one.change_as_played().energy_frac;
   }
 
-  // The default clocks, which are in time with certainty.
-  GraphPlanOutcome defaults_instead(const GraphPlanOutcome& asked) {
+  GraphPlanOutcome kept_defaults(std::size_t question, const GraphPlanOutcome& asked) {
     GraphPlanResult kept = asked.result;
     kept.status = SolveStatus::feasible;
     kept.plan = uniform_plan(planner_.model().graph(), planner_.grid().default_clock());
@@ -221,18 +117,55 @@ class AnswersWithOdds {
     kept.gap_frac = std::max(1.0 - kept.lower_bound_j / kept.run.total_energy_j, 0.0);
     GraphPlanOutcome outcome = rehearsal_.played(std::move(kept));
     outcome.change = change_against(outcome.result.run, planner_.baseline());
-    (void)appraise(asked.result.question.slack_frac, outcome);
+    (void)appraise(question, outcome);
     return outcome;
   }
 
-  static constexpr double rounding = 1e-9;  // as planners count
-
+ private:
   GraphPlanner& planner_;
   Rehearsal rehearsal_;
   GraphPlanIntervals intervals_;
   double odds_frac_;
   const RunContext& context_;
+  std::span<const GraphQuestion> questions_;
 };
+
+std::vector<double> slacks_of(std::span<const GraphQuestion> questions) {
+  std::vector<double> slacks_frac;
+  for (const GraphQuestion& question : questions) slacks_frac.push_back(question.slack_frac);
+  return slacks_frac;
+}
+
+// The most time that a plan of another grain which has the odds was made for; the slack itself
+// where one clock for all has the odds at once.
+double target_of(const GraphQuestion& question, std::span<const GraphPlanOutcome> one_clock,
+                 std::span<const GraphPlanOutcome> quick) {
+  std::optional<double> most_frac;
+  for (const std::span<const GraphPlanOutcome> plans : {one_clock, quick}) {
+    for (const GraphPlanOutcome& plan : plans) {
+      if (plan.result.question.slack_frac != question.slack_frac || !plan.bolder) continue;
+      most_frac = std::max(most_frac.value_or(0.0), plan.change.time_frac);
+    }
+  }
+  return most_frac.value_or(question.slack_frac);
+}
+
+// Takes the plan of one clock for all where one of finer grain, planned for less time, saves
+// less.
+void keep_better(const GraphPlanOutcome& one_clock, GraphPlanOutcome& outcome) {
+  if (!outcome.bolder || !one_clock.result.found() ||
+      one_clock.change_as_played().energy_frac >= outcome.change_as_played().energy_frac)
+    return;
+  const GraphQuestion question = outcome.result.question;
+  const double bound_j = outcome.result.lower_bound_j;
+  const std::optional<BolderPlan> bolder = outcome.bolder;
+  outcome = one_clock;
+  outcome.bolder = bolder;
+  outcome.result.question = question;
+  outcome.result.lower_bound_j = bound_j;
+  outcome.result.gap_frac = std::max(1.0 - bound_j / outcome.result.run.total_energy_j, 0.0);
+  if (outcome.result.gap_frac > optimal_gap_frac) outcome.result.status = SolveStatus::feasible;
+}
 
 }  // namespace
 
@@ -240,7 +173,30 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
                                                 const GraphModel& as_captured,
                                                 std::span<const GraphQuestion> questions,
                                                 double odds_frac, const RunContext& context) {
-  return AnswersWithOdds(model, planner, as_captured, odds_frac, context).to(questions);
+  AskedGraph asked(model, planner, as_captured, odds_frac, context);
+  if (odds_frac == 0.0) return asked.answers(questions, slacks_of(questions), 0);
+  // What is planned at once says how much less time it takes to have the odds. What takes long to
+  // plan is asked for that time, once.
+  std::vector<GraphQuestion> one_clock(questions.begin(), questions.end()), quick, segments;
+  for (GraphQuestion& question : one_clock) question = {GraphGrain::iteration, question.slack_frac};
+  for (const GraphQuestion& question : questions)
+    (question.grain == GraphGrain::automatic ? segments : quick).push_back(question);
+  const std::vector<GraphPlanOutcome> of_one_clock =
+      asked.answers(one_clock, slacks_of(one_clock), MarginSearch::tries_of_quick_plans);
+  std::vector<GraphPlanOutcome> of_quick =
+      asked.answers(quick, slacks_of(quick), MarginSearch::tries);
+  std::vector<double> first_frac;
+  for (const GraphQuestion& question : segments)
+    first_frac.push_back(target_of(question, of_one_clock, of_quick));
+  std::vector<GraphPlanOutcome> of_segments = asked.answers(segments, first_frac, 0), outcomes;
+  auto next_quick = of_quick.begin(), next_segments = of_segments.begin();
+  for (std::size_t q = 0; q < questions.size(); ++q) {
+    const bool is_quick = questions[q].grain != GraphGrain::automatic;
+    outcomes.push_back(std::move(*(is_quick ? next_quick : next_segments)++));
+    if (!is_quick && !outcomes.back().bolder) outcomes.back().bolder = of_one_clock[q].bolder;
+    keep_better(of_one_clock[q], outcomes.back());
+  }
+  return outcomes;
 }
 
 }  // namespace rubato

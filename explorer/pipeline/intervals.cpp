@@ -218,39 +218,30 @@ double PipelineIntervals::time_at(double TimeBand::*end, std::span<const UsedOpt
 
 namespace {
 
-// Plans made for so much less time that they have the odds.
-class PlansWithOdds {
+// Deadlines as plans_with_odds() asks for them.
+class AskedPipeline {
  public:
-  PlansWithOdds(const PipelinePlanner& planner, const PipelineIntervals& intervals,
-                double odds_frac, const RunContext& context)
+  AskedPipeline(const PipelinePlanner& planner, const PipelineIntervals& intervals,
+                std::span<const double> deadlines_s, double odds_frac, const RunContext& context)
       : planner_(planner),
         intervals_(intervals),
+        deadlines_s_(deadlines_s),
         odds_frac_(odds_frac),
         context_(context),
         base_s_(planner.baseline().time_s),
         defaults_(highest_clocks(planner.work())) {}
 
-  void improve(std::vector<PipelineResult>& results, std::span<const double> deadlines_s) {
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const auto kept_frac = appraise(results[i], deadlines_s[i]);
-      const double slack_frac = deadlines_s[i] / base_s_ - 1.0;
-      if (kept_frac && !has_odds(results[i].odds_in_time, odds_frac_))
-        searches_.push_back({i, deadlines_s[i], {slack_frac, *kept_frac, slack_frac}});
+  std::vector<PipelineResult> planned(std::span<MarginTarget> targets) const {
+    std::vector<double> deadlines_s;
+    for (MarginTarget& target : targets) {
+      deadlines_s.push_back(std::max(planner_.least_time_s(), base_s_ * (1.0 + target.slack_frac)));
+      target.slack_frac = deadlines_s.back() / base_s_ - 1.0;
     }
-    for (int i = 0; i < MarginSearch::tries && !context_.stop_requested(); ++i) try_shorter();
-    for (Search& search : searches_) conclude(search, results[search.result]);
+    return planner_.plan(deadlines_s, AfterEnd::go_on, context_);
   }
 
- private:
-  struct Search {
-    std::size_t result;
-    double deadline_s;
-    MarginSearch margin;
-    std::optional<PipelineResult> best = {};
-  };
-
-  // @return what the plan keeps with the odds
-  std::optional<double> appraise(PipelineResult& result, double deadline_s) const {
+  std::optional<double> appraise(std::size_t question, PipelineResult& result) const {
+    const double deadline_s = deadlines_s_[question];
     result.deadline_s = deadline_s;
     result.odds_frac = odds_frac_;
     if (!result.found()) return std::nullopt;
@@ -265,45 +256,29 @@ class PlansWithOdds {
     return outlook.times.kept_with(odds_frac_) / percent;
   }
 
-  void try_shorter() {
-    std::vector<double> targets_s;
-    for (const Search& search : searches_)
-      targets_s.push_back(
-          std::max(planner_.least_time_s(), base_s_ * (1.0 + search.margin.next_frac())));
-    if (targets_s.empty()) return;
-    std::vector<PipelineResult> tried = planner_.plan(targets_s, AfterEnd::go_on, context_);
-    for (std::size_t i = 0; i < searches_.size(); ++i) {
-      Search& search = searches_[i];
-      search.margin.tried(targets_s[i] / base_s_ - 1.0, appraise(tried[i], search.deadline_s));
-      if (tried[i].odds_in_time && has_odds(tried[i].odds_in_time, odds_frac_) &&
-          (!search.best || tried[i].energy_j < search.best->energy_j))
-        search.best = std::move(tried[i]);
-    }
+  [[nodiscard]] double energy_frac(const PipelineResult& result) const {
+    return result.energy_j / planner_.baseline().energy_j - 1.0;
   }
 
-  // The best plan with the odds; where there is none, the highest clocks.
-  void conclude(Search& search, PipelineResult& asked) const {
-    if (!search.best) {
-      if (asked.deadline_s < base_s_) return;
-      search.best = asked;
-      search.best->plan = defaults_;
-      search.best->run = planner_.baseline();
-      search.best->energy_j = search.best->run.energy_j;
-      search.best->gap_frac = 1.0 - asked.lower_bound_j / search.best->energy_j;
-      (void)appraise(*search.best, asked.deadline_s);
-    }
-    search.best->bolder = {asked.energy_j / planner_.baseline().energy_j - 1.0,
-                           *asked.odds_in_time};
-    asked = std::move(*search.best);
+  [[nodiscard]] PipelineResult kept_defaults(std::size_t question,
+                                             const PipelineResult& asked) const {
+    PipelineResult kept = asked;
+    kept.plan = defaults_;
+    kept.run = planner_.baseline();
+    kept.energy_j = kept.run.energy_j;
+    kept.gap_frac = 1.0 - asked.lower_bound_j / kept.energy_j;
+    (void)appraise(question, kept);
+    return kept;
   }
 
+ private:
   const PipelinePlanner& planner_;
   const PipelineIntervals& intervals_;
+  std::span<const double> deadlines_s_;
   double odds_frac_;
   const RunContext& context_;
   double base_s_;
   PipelinePlan defaults_;
-  std::vector<Search> searches_;
 };
 
 }  // namespace
@@ -313,9 +288,13 @@ std::vector<PipelineResult> plan_with_odds(const PipelinePlanner& planner,
                                            std::span<const double> deadlines_s, double odds_frac,
                                            const RunContext& context) {
   std::vector<PipelineResult> results = planner.plan(deadlines_s, AfterEnd::go_on, context);
-  if (intervals != nullptr)
-    PlansWithOdds(planner, *intervals, odds_frac, context).improve(results, deadlines_s);
-  return results;
+  if (intervals == nullptr) return results;
+  AskedPipeline asked(planner, *intervals, deadlines_s, odds_frac, context);
+  std::vector<double> slacks_frac;
+  for (const double deadline_s : deadlines_s)
+    slacks_frac.push_back(deadline_s / planner.baseline().time_s - 1.0);
+  return plans_with_odds(asked, std::move(results), slacks_frac, slacks_frac, odds_frac,
+                         MarginSearch::tries, context);
 }
 
 }  // namespace rubato

@@ -2,8 +2,14 @@
 // Odds need a margin: a plan that is made for the deadline itself is late half of the time. So it
 // is made for less time, as much less as its interval is wide. docs/trust.md.
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
+
+#include "common/run_context.hpp"
+#include "explorer/plan/answer.hpp"
 
 namespace rubato {
 
@@ -49,5 +55,68 @@ class MarginSearch {
   std::optional<Try> early_;
   bool last_was_late_ = true, stalled_ = false;
 };
+
+/// What to plan for: a slack instead of that of the question.
+struct MarginTarget {
+  std::size_t question = 0;
+  double slack_frac = 0.0;
+};
+
+/// What was asked for, with the odds asked for: a plan that lacks them is made for less time. Where
+/// none has them, it is the default clocks, if these are in time.
+/// @param run          what differs by kind of run:
+///   planned(targets)          one plan for each; may raise a target that no plan keeps
+///   appraise(question, plan)  adds its odds; what it keeps with the odds asked for, nothing if
+///   late energy_frac(plan)         its change against the default clocks kept_defaults(question,
+///   asked)  the default clocks, appraised
+/// @param asked        plan for each question
+/// @param first_frac   slacks that these were made for, those of the questions or less
+/// @param slacks_frac  of the questions
+/// @param tries        for less time
+template <class Run, class Plan>
+[[nodiscard]] std::vector<Plan> plans_with_odds(Run& run, std::vector<Plan> asked,
+                                                std::span<const double> first_frac,
+                                                std::span<const double> slacks_frac,
+                                                double odds_frac, int tries,
+                                                const RunContext& context) {
+  struct Search {
+    std::size_t question;
+    MarginSearch margin;
+    std::optional<Plan> best = {};
+  };
+  std::vector<Search> searches;
+  for (std::size_t q = 0; q < asked.size(); ++q) {
+    const std::optional<double> kept_frac = run.appraise(q, asked[q]);
+    if (kept_frac && !has_odds(asked[q].odds_in_time, odds_frac) && asked[q].verdict.applicable)
+      searches.push_back({q, {first_frac[q], *kept_frac, slacks_frac[q]}});
+  }
+  for (int i = 0; i < tries && !context.stop_requested(); ++i) {
+    std::vector<MarginTarget> targets;
+    std::vector<Search*> of;
+    for (Search& search : searches) {
+      const double target_frac = search.margin.next_frac();
+      if (!(target_frac > -1.0)) continue;
+      targets.push_back({search.question, target_frac});
+      of.push_back(&search);
+    }
+    if (targets.empty()) break;
+    std::vector<Plan> tried = run.planned(targets);
+    for (std::size_t t = 0; t < tried.size(); ++t) {
+      Search& search = *of[t];
+      search.margin.tried(targets[t].slack_frac, run.appraise(search.question, tried[t]));
+      const bool has = tried[t].odds_in_time && has_odds(tried[t].odds_in_time, odds_frac);
+      if (has && (!search.best || run.energy_frac(tried[t]) < run.energy_frac(*search.best)))
+        search.best = std::move(tried[t]);
+    }
+  }
+  for (Search& search : searches) {
+    Plan& plan = asked[search.question];
+    if (!search.best && slacks_frac[search.question] < 0.0) continue;
+    if (!search.best) search.best = run.kept_defaults(search.question, plan);
+    search.best->bolder = {run.energy_frac(plan), *plan.odds_in_time};
+    plan = std::move(*search.best);
+  }
+  return asked;
+}
 
 }  // namespace rubato
