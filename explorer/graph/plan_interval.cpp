@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <string>
 #include <utility>
 
 #include "common/numbers.hpp"
+#include "explorer/confidence/seen_times.hpp"
+#include "models/calibration/capture_fit.hpp"
 #include "models/gpu/ensemble.hpp"
 #include "models/kernel/coefficients.hpp"
+#include "models/validation/measured_shapes.hpp"
 #include "models/validation/model_errors.hpp"
 #include "models/validation/uncertainty.hpp"
 
@@ -56,7 +60,10 @@ std::vector<ActivityId> last_path(const ExecutionGraph& graph, const GraphRun& r
 
 GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel& as_captured,
                                        const ClockGrid& grid, const GraphRun& baseline)
-    : model_(model), grid_(grid), base_{baseline.span_s, baseline.total_energy_j} {
+    : model_(model),
+      grid_(grid),
+      base_{baseline.span_s, baseline.total_energy_j},
+      quantiles_(captured_models) {
   const std::vector<Kernel>& kernels = model.graph().kernels();
   // Numbered by name: where a kernel stands in a file moves no draw.
   std::map<std::string, std::size_t> sources;
@@ -74,7 +81,11 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
     const double time = gaussian(random);
     unshaped_.push_back({time, gaussian(random)});
   }
-  swept_ = !model.spec().kernels.empty();
+  swept_ = has_own_shapes(model.spec());
+  seen_mhz_ = captured_core_mhz(model.spec());
+  std::ranges::sort(seen_mhz_, std::greater());
+  seen_mhz_.erase(std::unique(seen_mhz_.begin(), seen_mhz_.end()), seen_mhz_.end());
+  if (seen_mhz_.size() < 2) seen_mhz_.clear();
   kernels_ = draw_captured(model.spec(), kernels, captured_points(as_captured), captured_models);
   for (std::vector<KernelCoefficients>& drawn : kernels_) {
     for (std::size_t k = 0; k < drawn.size(); ++k)
@@ -164,12 +175,15 @@ void GraphPlanIntervals::set_errors(Part& part, KernelId kernel, ClockId clock) 
   const ClockInEffect usual = at(grid_.default_clock()), chosen = at(clock);
   if (clock != grid_.default_clock()) part.reach = error_reach(model_.spec(), usual, chosen);
   part.band = time_band(model_.spec(), usual, chosen);
+  if (const std::vector<SeenTime> times = seen(kernel, clock); !times.empty())
+    part.unseen = distance_to(times, chosen.asked_mhz);
   part.log_ratio = std::abs(std::log(usual.asked_mhz / chosen.asked_mhz));
 }
 
 bool GraphPlanIntervals::is_like_another(KernelId kernel) const {
   const SplitSource split = model_.split(kernel);
-  return split == SplitSource::work || split == SplitSource::class_prior;
+  return split == SplitSource::work || split == SplitSource::class_prior ||
+         (split == SplitSource::fit && !seen_mhz_.empty());
 }
 
 const std::vector<Cost>& GraphPlanIntervals::drawn(KernelId kernel, ClockId clock) const {
@@ -178,32 +192,54 @@ const std::vector<Cost>& GraphPlanIntervals::drawn(KernelId kernel, ClockId cloc
   const ClockPair &asked = grid_[clock], &captured = model_.captured_clock();
   const bool free =
       is_like_another(kernel) && model_.power_limit_w() >= model_.spec().power_limit.limit_w;
+  const std::vector<SeenTime> times = seen(kernel, clock);
+  const double core_mhz = effective_core_mhz(model_.spec(), asked);
+  const std::vector<double>& quantiles =
+      quantiles_.of(function_of(model_.graph().kernels()[index(kernel)]));
   for (std::size_t m = 0; m < captured_models; ++m) {
     const GpuSpec& spec = specs_[m];
     const KernelCoefficients& launch = kernels_[m][index(kernel)];
     const OperatingPoint point = operating_point(spec, launch, asked, model_.power_limit_w());
-    double time_s = point.time_s;
+    Cost cost{point.time_s, point.energy_j};
     if (free) {
-      time_s = model_.evaluate(kernel, captured).time_s *
-               unlimited_point(clock_state(spec, asked, false), launch).time_s /
-               unlimited_point(clock_state(spec, captured, false), launch).time_s;
+      const ClockState state = clock_state(spec, asked, false);
+      const double unlimited_s = unlimited_point(state, launch).time_s;
+      cost.time_s = model_.evaluate(kernel, captured).time_s * unlimited_s /
+                    unlimited_point(clock_state(spec, captured, false), launch).time_s;
+      if (!times.empty()) {
+        cost.time_s = drawn_time(times, core_mhz, quantiles[m]);
+        cost.energy_j += state.idle_w * launch.idle_scale * (cost.time_s - point.time_s);
+      }
     }
-    at->second.push_back({time_s, point.energy_j});
+    at->second.push_back(cost);
   }
   return at->second;
+}
+
+// Times of a kernel at the clocks that it was captured at. Empty: at one clock only, or in another
+// memory state.
+std::vector<SeenTime> GraphPlanIntervals::seen(KernelId kernel, ClockId clock) const {
+  const MemStateId memory = model_.captured_clock().mem;
+  std::vector<SeenTime> times;
+  if (model_.split(kernel) != SplitSource::fit || grid_[clock].mem != memory) return times;
+  for (const double mhz : seen_mhz_)
+    times.push_back({mhz, model_.evaluate(kernel, {memory, mhz}).time_s});
+  return times;
 }
 
 // Logarithms of the errors of a change of clock. What measured kernels of another name leave out is
 // common to all: with the own sweeps of 14 GPUs left out it scatters like this.
 Cost GraphPlanIntervals::error_of(std::size_t draw, KernelId kernel, const Part& part) const {
   constexpr double least_time = 0.003, time = 0.009, energy = 0.07, never_swept = 2.0;
+  constexpr double seen_time = 0.03;
   if (!is_like_another(kernel)) {
     const Cost& of = errors_[draw * sources_ + source_of_kernel_[index(kernel)]];
     return {part.reach.time * of.time_s, part.reach.energy * of.energy_j};
   }
   if (part.log_ratio <= rounding_of_logs) return {};
   const Cost& gaussian = unshaped_[draw];
-  return {(least_time + time * part.log_ratio) * gaussian.time_s,
+  return {(least_time + (part.unseen ? seen_time * *part.unseen : time * part.log_ratio)) *
+              gaussian.time_s,
           (swept_ ? 1.0 : never_swept) * energy * std::sqrt(part.log_ratio) * gaussian.energy_j};
 }
 

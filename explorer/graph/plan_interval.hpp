@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "explorer/confidence/confidence.hpp"
+#include "explorer/confidence/seen_times.hpp"
 #include "models/table/profile_table.hpp"
 #include "models/validation/model_errors.hpp"
+#include "models/validation/uncertainty.hpp"
 #include "sim/graph/simulator.hpp"
 
 namespace rubato {
@@ -31,6 +33,7 @@ struct GraphPlanInterval {
 /// Monte Carlo draws of what the model leaves open. All plans of a run meet the same draws:
 /// - Of captured kernels: which measured kernel each function is like (draw_captured). A deadline
 ///   does not lean on a power limit that nobody saw: their times are those without one.
+/// - Of kernels that were captured at several clocks: the same, between the times that were seen.
 /// - Of kernels that were fitted by name: their fits, and errors that no model of this form is free
 ///   of: a part that all kernels share, and one of each source. A source is the fit that a kernel's
 ///   coefficients come from, else its function: launches with other grids err alike.
@@ -55,9 +58,10 @@ class GraphPlanIntervals {
   struct Part {
     double path_s = 0.0;  // on the critical path
     double energy_j = 0.0;
-    ErrorReach reach;        // of the errors of its change of clock, see error_reach
-    double log_ratio = 0.0;  // ln of the default core clock over its own, absolute
-    Cost own;                // of a launch, by the model
+    ErrorReach reach;              // of the errors of its change of clock, see error_reach
+    double log_ratio = 0.0;        // ln of the default core clock over its own, absolute
+    std::optional<double> unseen;  // see distance_to(), where the kernel's times were seen
+    Cost own;                      // of a launch, by the model
     const std::vector<Cost>*drawn = nullptr, *usual = nullptr;  // and in draws; at default clocks
     TimeBand band;  // of its time at the default clocks, in the model and in every draw
   };
@@ -70,6 +74,7 @@ class GraphPlanIntervals {
   // Time and energy of a launch in each draw of the models.
   [[nodiscard]] const std::vector<Cost>& drawn(KernelId kernel, ClockId clock) const;
   [[nodiscard]] bool is_like_another(KernelId kernel) const;
+  [[nodiscard]] std::vector<SeenTime> seen(KernelId kernel, ClockId clock) const;
   [[nodiscard]] Cost error_of(std::size_t draw, KernelId kernel, const Part& part) const;
   [[nodiscard]] Cost total(const Parts& parts, const GraphRun& run, std::size_t model,
                            std::optional<std::size_t> draw) const;
@@ -82,9 +87,11 @@ class GraphPlanIntervals {
   std::vector<std::vector<KernelCoefficients>> kernels_;  // shape [models][kernels]
   std::vector<std::size_t> source_of_kernel_;
   std::size_t sources_ = 0;
-  std::vector<Cost> errors_;    // logarithms, shape [models x draws_per_model x sources]
-  std::vector<Cost> unshaped_;  // standard Gaussians, shape [models x draws_per_model]
-  bool swept_ = false;          // the GPU has kernels of its own among the measured ones
+  std::vector<Cost> errors_;      // logarithms, shape [models x draws_per_model x sources]
+  std::vector<Cost> unshaped_;    // standard Gaussians, shape [models x draws_per_model]
+  std::vector<double> seen_mhz_;  // core clocks of several captures, highest first; else empty
+  mutable FunctionQuantiles quantiles_;
+  bool swept_ = false;  // the GPU has kernels of its own among the measured ones
   mutable std::map<std::pair<KernelId, ClockId>, std::vector<Cost>> drawn_;
 };
 

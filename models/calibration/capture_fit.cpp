@@ -10,12 +10,14 @@
 #include <Eigen/Core>
 
 #include "common/error.hpp"
+#include "common/numbers.hpp"
 #include "common/version.hpp"
 #include "models/gpu/spec_parameters.hpp"
 #include "models/kernel/anchor.hpp"
 #include "models/kernel/model.hpp"
 #include "models/linear/levenberg_marquardt.hpp"
 #include "models/linear/linear_algebra.hpp"
+#include "models/validation/model_errors.hpp"
 
 namespace rubato {
 
@@ -195,6 +197,21 @@ std::vector<ClassEnergy> class_energies(const Trace& step, const PowerScales& sc
   return classes;
 }
 
+constexpr const char* power_error_key = "residual_power_mape_pct";
+
+std::string captured_clock_key(std::size_t capture) {
+  return fmt::format("capture_{}_core_mhz", capture + 1);
+}
+
+void write_errors(const CaptureFit& fit, std::span<const CaptureObservation> captures, bool logged,
+                  GpuSpec& spec) {
+  drop_reported_errors(spec);
+  spec.fit_errors["residual_time_mape_pct"] = percent * fit.time_error;
+  if (logged) spec.fit_errors[power_error_key] = percent * fit.power_error;
+  for (std::size_t i = 0; i < captures.size(); ++i)
+    spec.fit_errors[captured_clock_key(i)] = effective_core_mhz(spec, captures[i].clock);
+}
+
 // All kernels of the step, each fitted to its times, with the core energies of `scales`.
 std::vector<FittedKernel> fit_all_times(const GpuSpec& spec, const Trace& step,
                                         std::span<const CaptureObservation> captures,
@@ -223,6 +240,19 @@ std::vector<FittedKernel> fit_all_times(const GpuSpec& spec, const Trace& step,
 }
 
 }  // namespace
+
+std::vector<double> captured_core_mhz(const GpuSpec& spec) {
+  std::vector<double> clocks;
+  auto found = spec.fit_errors.find(captured_clock_key(0));
+  for (; found != spec.fit_errors.end();
+       found = spec.fit_errors.find(captured_clock_key(clocks.size())))
+    clocks.push_back(found->second);
+  return clocks;
+}
+
+bool has_captured_power(const GpuSpec& spec) {
+  return !captured_core_mhz(spec).empty() && spec.fit_errors.contains(power_error_key);
+}
 
 CaptureFit fit_captures(const GpuSpec& frame, const Trace& step,
                         std::span<const CaptureObservation> captures) {
@@ -270,6 +300,7 @@ CaptureFit fit_captures(const GpuSpec& frame, const Trace& step,
                                 .coefficients = kernels[k].coefficients});
   }
   fit.spec.calibrated = true;
+  write_errors(fit, captures, !runs.empty(), fit.spec);
   fit.spec.sources["kernels"] = fmt::format("fitted by rubato {} calibrate to {} captures of {}",
                                             program_version(), captures.size(), step.name);
   fit.spec.sources["uncertainty"] =

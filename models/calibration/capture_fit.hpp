@@ -38,9 +38,17 @@ struct CaptureFit {
   double power_error = 0.0;          ///< mean |fitted / read - 1| of windows; 0 without a log
 };
 
+/// Core clocks in effect, MHz, of the captures that a spec's kernels were fitted to, in their
+/// order: there times are known. Empty: its kernels were not fitted to captures.
+[[nodiscard]] std::vector<double> captured_core_mhz(const GpuSpec& spec);
+
+/// Whether power logs of such captures were read too.
+[[nodiscard]] bool has_captured_power(const GpuSpec& spec);
+
 /// Fits cycles, DRAM bytes and fixed time of every kernel of `step`. Where captures leave freedom,
 /// a kernel is as anchored() has it (the prior). Core energies are scaled by class, and base power
-/// is shifted, to fit the power of the windows.
+/// is shifted, to fit the power of the windows. Errors that were reported of the frame are left
+/// out.
 /// @param frame  the GPU; its own kernels are left out
 /// @param step   kernels and their work; names of the fitted kernels
 /// @throws DataError if no kernel was observed

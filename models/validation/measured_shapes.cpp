@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "models/calibration/capture_fit.hpp"
 #include "models/kernel/model.hpp"
 
 namespace rubato {
@@ -57,18 +58,21 @@ const std::vector<KernelShape>& shipped_shapes() {
   return all;
 }
 
-// By which a lower core clock stretches a launch of a shape.
-double stretch(const GpuSpec& spec, const KernelShape& shape) {
+// How much of what a lower core clock can add to a launch of a shape it adds, 0 to 1 (bandwidth
+// that falls with the core clock adds more).
+double position_of(const GpuSpec& spec, const KernelShape& shape) {
   constexpr double lower = 0.75;
   const KernelCoefficients launch = coefficients_of(spec, shape);
   const double usual_mhz = effective_core_mhz(spec, spec.default_clock);
   const MemState& memory = spec.mem_states[index(spec.default_clock.mem)];
-  return unlimited_point(clock_state(spec, memory, lower * usual_mhz), launch).time_s;
+  return (unlimited_point(clock_state(spec, memory, lower * usual_mhz), launch).time_s - 1.0) /
+         (1.0 / lower - 1.0);
 }
 
 }  // namespace
 
 std::vector<KernelShape> shapes_of(const GpuSpec& spec) {
+  if (!captured_core_mhz(spec).empty()) return {};
   const ClockState state = clock_state(spec, spec.default_clock, false);
   std::vector<KernelShape> shapes;
   for (const CalibratedKernel& kernel : spec.kernels) {
@@ -107,11 +111,18 @@ KernelCoefficients coefficients_of(const GpuSpec& spec, const KernelShape& shape
   return launch;
 }
 
+bool has_own_shapes(const GpuSpec& spec) {
+  return captured_core_mhz(spec).empty()
+             ? !spec.kernels.empty()
+             : std::ranges::find(shipped_shapes(), spec.name, &KernelShape::gpu) !=
+                   shipped_shapes().end();
+}
+
 ShapePriors::ShapePriors(const GpuSpec& spec) {
   constexpr double own_gpu = 4.0, spread = 0.15;
   constexpr std::size_t leans = 17;
   for (const KernelShape& shape : shipped_shapes()) {
-    if (shape.gpu != spec.name) shapes_.push_back(shape);
+    if (shape.gpu != spec.name || !captured_core_mhz(spec).empty()) shapes_.push_back(shape);
   }
   std::ranges::copy(shapes_of(spec), std::back_inserter(shapes_));
   std::map<std::string, double> kernels;
@@ -121,7 +132,8 @@ ShapePriors::ShapePriors(const GpuSpec& spec) {
     even.lean = static_cast<double>(i) / static_cast<double>(leans - 1);
   }
   std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t i = 0; i < shapes_.size(); ++i) order.emplace_back(stretch(spec, shapes_[i]), i);
+  for (std::size_t i = 0; i < shapes_.size(); ++i)
+    order.emplace_back(position_of(spec, shapes_[i]), i);
   std::ranges::stable_sort(order, {}, &std::pair<double, std::size_t>::first);
   for (std::size_t k = 0; k < all_names<KernelClass>().size(); ++k) {
     const std::size_t kind = kinds_alike(static_cast<KernelClass>(k));
@@ -143,18 +155,28 @@ ShapePriors::ShapePriors(const GpuSpec& spec) {
     }
     std::vector<Weighted>& of = of_class_.emplace_back();
     double until = 0.0;
-    for (const auto& [time_s, i] : order) {
+    for (const auto& [position, i] : order) {
       const KernelShape& shape = shapes_[i];
       const double share = (1.0 - of_alike) * weight(shape) / all +
                            (is_alike(shape) && kind != 0 ? of_alike * weight(shape) / alike : 0.0);
       until += shape.gpu.empty() ? spread / static_cast<double>(leans) : (1.0 - spread) * share;
-      of.push_back({i, until});
+      of.push_back({i, position, until});
     }
   }
 }
 
-const KernelShape& ShapePriors::at(KernelClass kind, double quantile) const {
+const KernelShape& ShapePriors::at(KernelClass kind, double quantile,
+                                   std::optional<double> position) const {
+  constexpr double near = 0.2;
   const std::vector<Weighted>& of = of_class_[static_cast<std::size_t>(kind)];
+  if (position) {
+    const auto until = [&](double place) {
+      const auto next = std::ranges::lower_bound(of, place, {}, &Weighted::position);
+      return next == of.begin() ? 0.0 : std::prev(next)->until;
+    };
+    const double middle = std::clamp(*position, 0.0, 1.0), below = until(middle - near);
+    quantile = below + quantile * (until(middle + near) - below);
+  }
   const auto found = std::ranges::lower_bound(of, quantile, {}, &Weighted::until);
   return shapes_[(found == of.end() ? of.back() : *found).shape];
 }

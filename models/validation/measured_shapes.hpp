@@ -2,8 +2,7 @@
 // What kernels that nobody measured may be like: the measured ones of all shipped specs, whatever
 // their size. docs/graphs.md, section 3.
 
-#include <cstddef>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,12 +21,16 @@ struct KernelShape {
   double of_limit = 0.7;  ///< power over the power limit; above 1: the limit lowers its clock
 };
 
-/// The fitted kernels of a spec.
+/// The fitted kernels of a spec: of a sweep, not of captures.
 [[nodiscard]] std::vector<KernelShape> shapes_of(const GpuSpec& spec);
 
 /// Coefficients of a launch of a shape that takes one second at the spec's default clocks, where no
 /// power limit holds it.
 [[nodiscard]] KernelCoefficients coefficients_of(const GpuSpec& spec, const KernelShape& shape);
+
+/// Whether measured kernels are this GPU's own: those of the spec, or of the shipped one behind a
+/// spec whose kernels were fitted to captures.
+[[nodiscard]] bool has_own_shapes(const GpuSpec& spec);
 
 /// Patterns for kernels on one GPU: its own fitted kernels, and those of all other shipped specs. A
 /// spec's kernels count with the root of their number, the GPU's own four times as much; 15 % of
@@ -39,12 +42,15 @@ class ShapePriors {
   /// The pattern at a quantile of how much time a lower core clock takes.
   /// @param kind      kernels of like classes count, others little; `other`: all count
   /// @param quantile  0 to 1
-  [[nodiscard]] const KernelShape& at(KernelClass kind, double quantile) const;
+  /// @param position  where it lies between following no core clock (0) and nothing else (1), if
+  ///                  that is known: patterns like it only
+  [[nodiscard]] const KernelShape& at(KernelClass kind, double quantile,
+                                      std::optional<double> position = {}) const;
 
  private:
   struct Weighted {
     std::size_t shape;
-    double until;  // sum of the weights up to it, as a share
+    double position, until;  // until: sum of the weights up to it, as a share
   };
 
   std::vector<KernelShape> shapes_;              // least slowed down first

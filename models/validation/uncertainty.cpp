@@ -13,6 +13,7 @@
 
 #include <Eigen/Core>
 
+#include "models/calibration/capture_fit.hpp"
 #include "models/gpu/ensemble.hpp"
 #include "models/kernel/coefficients.hpp"
 #include "models/validation/measured_shapes.hpp"
@@ -88,17 +89,26 @@ std::vector<ClassDraws> class_draws(std::size_t count, std::mt19937_64& random) 
 class CapturedDraws {
  public:
   CapturedDraws(const GpuSpec& spec, const std::vector<ClassDraws>& classes)
-      : priors_(spec),
+      : spec_(spec),
+        priors_(spec),
+        captured_mhz_(captured_core_mhz(spec)),
+        has_power_(has_captured_power(spec)),
         classes_(classes),
-        shared_(even_gaussians(classes.front().lean.size(), random_)) {}
+        quantiles_(classes.front().lean.size()) {}
 
   KernelCoefficients of(const GpuSpec& member, const Kernel& kernel, const CapturePoint& at,
                         std::size_t draw) {
     const ClassDraws& of_class = classes_[static_cast<std::size_t>(kernel.kind)];
     AnchoredKernel own = anchored(member, kernel, at, of_class.lean[draw]);
-    if (own.split == SplitSource::fit) return own.coefficients;
+    if (own.split == SplitSource::fit) {
+      if (captured_mhz_.size() < 2) return own.coefficients;
+      const KernelCoefficients drawn =
+          seen(member, kernel, at, quantiles_.of(function_of(kernel))[draw]);
+      return member.logged.empty() && !has_power_ ? drawn
+                                                  : as_logged(member, kernel, at, drawn, draw);
+    }
     if (own.split == SplitSource::work || own.split == SplitSource::class_prior) {
-      const double quantile = quantiles_of(function_of(kernel))[draw];
+      const double quantile = quantiles_.of(function_of(kernel))[draw];
       const KernelCoefficients drawn =
           scaled_to(member, coefficients_of(member, priors_.at(kernel.kind, quantile)), at);
       return member.logged.empty() ? drawn : as_logged(member, kernel, at, drawn, draw);
@@ -109,6 +119,20 @@ class CapturedDraws {
   }
 
  private:
+  // Times of the kernel at several clocks were seen, so its energy is that of a measured kernel
+  // which follows the core clock about as much.
+  [[nodiscard]] KernelCoefficients seen(const GpuSpec& member, const Kernel& kernel,
+                                        const CapturePoint& at, double quantile) const {
+    const double usual_mhz = effective_core_mhz(spec_, at.clock);
+    const double far_mhz = *std::ranges::max_element(
+        captured_mhz_, {}, [&](double mhz) { return std::abs(std::log(usual_mhz / mhz)); });
+    const OperatingPoint far = operating_point(spec_, anchored(spec_, kernel, at).coefficients,
+                                               {at.clock.mem, far_mhz}, at.power_limit_w);
+    const double position = (far.time_s / at.time_s - 1.0) / (usual_mhz / far_mhz - 1.0);
+    return scaled_to(member, coefficients_of(member, priors_.at(kernel.kind, quantile, position)),
+                     at);
+  }
+
   // Power at the captured clocks was read, whatever splits the time: core energy makes up for what
   // another split takes. What the reading leaves open is of a class.
   KernelCoefficients as_logged(const GpuSpec& member, const Kernel& kernel, const CapturePoint& at,
@@ -129,30 +153,29 @@ class CapturedDraws {
     return scaled_to(member, drawn, at);
   }
 
-  // Where the function stands among the measured kernels in each draw.
-  const std::vector<double>& quantiles_of(const std::string& name) {
-    const auto [at, is_new] = functions_.try_emplace(name);
-    if (!is_new) return at->second;
-    const std::vector<double> own = even_gaussians(shared_.size(), random_);
-    std::vector<double> values;
-    for (std::size_t i = 0; i < shared_.size(); ++i)
-      values.push_back(std::sqrt(in_common) * shared_[i] + std::sqrt(1.0 - in_common) * own[i]);
-    at->second = even_ranks(values);
-    return at->second;
-  }
-
-  // Of the variance of the quantile: on steps of 4 to 30 kernels, mixed from sweeps of other GPUs
-  // than those of the priors, intervals of time then hold 92 to 94 %.
-  static constexpr double in_common = 0.25;
-
+  const GpuSpec& spec_;
   ShapePriors priors_;
+  std::vector<double> captured_mhz_;  // see captured_core_mhz
+  bool has_power_;                    // logs of these captures were read
   const std::vector<ClassDraws>& classes_;
-  std::mt19937_64 random_{20261125};
-  std::vector<double> shared_;  // standard Gaussians, shape [draws]
-  std::map<std::string, std::vector<double>> functions_;
+  FunctionQuantiles quantiles_;
 };
 
 }  // namespace
+
+FunctionQuantiles::FunctionQuantiles(std::size_t draws)
+    : random_(20261125), shared_(even_gaussians(draws, random_)) {}
+
+const std::vector<double>& FunctionQuantiles::of(const std::string& name) {
+  const auto [at, is_new] = functions_.try_emplace(name);
+  if (!is_new) return at->second;
+  const std::vector<double> own = even_gaussians(shared_.size(), random_);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < shared_.size(); ++i)
+    values.push_back(std::sqrt(in_common) * shared_[i] + std::sqrt(1.0 - in_common) * own[i]);
+  at->second = even_ranks(values);
+  return at->second;
+}
 
 const std::string& function_of(const Kernel& kernel) noexcept {
   return kernel.label.empty() ? kernel.name : kernel.label;

@@ -14,7 +14,6 @@
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
 #include "models/validation/logged_power.hpp"
-#include "models/validation/model_errors.hpp"
 #include "models/validation/power_windows.hpp"
 #include "tools/commands/hardware/calibrate_tables.hpp"
 #include "tools/drawing/answer.hpp"
@@ -189,10 +188,6 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
       observed.back().power = windows_of(asked, frame, step, recorded, observed.back().times);
   }
   CaptureFit fit = fit_captures(frame, step, observed);
-  drop_reported_errors(fit.spec);  // they are the frame's
-  fit.spec.fit_errors["residual_time_mape_pct"] = percent * fit.time_error;
-  if (has_powers(observed))
-    fit.spec.fit_errors["residual_power_mape_pct"] = percent * fit.power_error;
   if (!asked.name.empty()) fit.spec.name = asked.name;
   if (!asked.title.empty()) fit.spec.title = asked.title;
   write_output(asked.out, to_json(fit.spec));
