@@ -6,10 +6,11 @@
 # %% [markdown]
 # # From a capture to a plan
 # A profiled training step goes in; the clocks that save energy, and the file that sets them, come out. Open it in Jupyter with
-# jupytext, or run it: `python3 notebook.py [FOLDER]`. It needs pandas and matplotlib, `rubato` on the PATH, and the package rubato.
+# jupytext, or run it: `python3 notebook.py [FOLDER]`. It needs matplotlib and the package rubato.
 
 # %%
 import sys
+import time
 from pathlib import Path
 
 import matplotlib
@@ -29,36 +30,31 @@ db = OUT / "notebook.db"
 # `explore` says how much of the GPU's time is measured, anchored at the captured time, or guessed.
 
 # %%
-tables = rubato.explore(CAPTURE, captured_clock="1593/1410", granularity=["iteration", "pass"], per_kernel=True, db=db)
-run = tables["run"].iloc[0]
-print(f"{run.gpu}: captured {1e3 * run.captured_s:.1f} ms, reproduced {1e3 * run.reproduced_s:.1f} ms, {run.anchored_pct:.0f} % anchored, "
-      f"{run.guessed_split_pct:.0f} % with a guessed split")
+answer = rubato.explore(CAPTURE, captured_clock="1593/1410", granularity=["iteration", "pass"], per_kernel=True, db=db)
+run = answer.run[0]
+print(f"{run['gpu']}: captured {1e3 * run['captured_s']:.1f} ms, reproduced {1e3 * run['reproduced_s']:.1f} ms, {run['anchored_pct']:.0f} % anchored, "
+      f"{run['guessed_split_pct']:.0f} % with a guessed split")
 
 # %% [markdown]
 # ## What the plans promise
-# Energy and time against the default clocks; bars span the interval over what the capture leaves open.
+# Energy and time against the default clocks; bars span the interval over what the capture leaves open. A table shows itself with its
+# units; `answer.plans.to_pandas()`, `to_polars()` and `to_arrow()` take it elsewhere.
 
 # %%
-plans = tables["plans"]
-figure, axes = plt.subplots(figsize=(6, 4))
-for granularity, rows in plans.groupby("granularity"):
-    spread = [rows.energy_change_pct - rows.energy_change_low_pct, rows.energy_change_high_pct - rows.energy_change_pct]
-    axes.errorbar(rows.time_change_pct, rows.energy_change_pct, yerr=[s.clip(lower=0) for s in spread], fmt="o-", label=granularity)
-axes.axhline(0, color="grey", linewidth=0.8)
-axes.set_xlabel("time against default clocks, %")
-axes.set_ylabel("energy against default clocks, %")
-axes.legend()
-figure.savefig(OUT / "plans.svg")
+answer.plot().figure.savefig(OUT / "plans.svg")
+answer.plans[["granularity", "slack_pct", "energy_change_pct", "time_change_pct"]]
 
 # %% [markdown]
 # ## Where the time goes
 # The ten kernels that take longest under the plan per iteration without slack.
 
 # %%
-kernels = tables["kernels"]
-top = kernels[(kernels.granularity == "iteration") & (kernels.slack_pct == 0)].groupby("kernel").time_s.sum().nlargest(10)
+times_s = {}
+for kernel in answer.kernels.where(granularity="iteration", slack_pct=0):
+    times_s[kernel["kernel"]] = times_s.get(kernel["kernel"], 0.0) + kernel["time_s"]
+top = sorted(times_s.items(), key=lambda item: -item[1])[:10]
 figure, axes = plt.subplots(figsize=(6, 4))
-axes.barh([name[:40] for name in top.index[::-1]], 1e3 * top.values[::-1])
+axes.barh([name[:40] for name, _ in reversed(top)], [1e3 * time_s for _, time_s in reversed(top)])
 axes.set_xlabel("time, ms")
 figure.tight_layout()
 figure.savefig(OUT / "kernels.svg")
@@ -69,9 +65,8 @@ figure.savefig(OUT / "kernels.svg")
 
 # %%
 with rubato.Results(db) as results:
-    stored = results.plans
-    chosen = stored[(stored.granularity == "pass") & (stored.slack_pct == 5)].iloc[0]
-rubato.run("export", "--plan", "latest", "--plan-id", int(chosen.plan_id), "--db", db, "-o", OUT / "plan.json")
+    chosen = results.plans.where(granularity="pass", slack_pct=5)[0]
+rubato.run("export", "--plan", "latest", "--plan-id", chosen["plan_id"], "--db", db, "-o", OUT / "plan.json")
 plan = rubato.load_plan(OUT / "plan.json").chosen
 for segment in plan.gpu().segments:
     print(f"{segment.pass_name}: {segment.clock.core_mhz:.0f} MHz")
@@ -84,7 +79,23 @@ print(f"promised: energy {plan.promise.energy_change_pct:+.1f} %, time {plan.pro
 # %%
 with rubato.Applier(plan=OUT / "plan.json", backend="dry") as applier:
     for _ in range(3):
-        applier.mark("forward")
-        applier.mark("backward")
+        for segment in plan.gpu().segments:
+            applier.mark(segment.pass_name)
+            time.sleep(segment.time_s)  # stands for the pass
         applier.step()
 print(applier.report())
+
+# %% [markdown]
+# ## A paper
+# A published experiment beside the model.
+
+# %%
+print("\n".join(rubato.run("reproduce", "spaan2026").splitlines()[:12]))
+
+# %% [markdown]
+# ## A cluster
+# Clocks for every pass of pipeline-parallel training, from a measured profile.
+
+# %%
+pipeline = rubato.plan(HERE / "gpt3-175b-a100.csv", blocked_power=83.64, slack=[0, 5])
+pipeline.plans[["plan", "time_s", "energy_j", "energy_change_pct", "time_change_pct"]]

@@ -64,7 +64,7 @@ def check_program(home):
 
 def check_python(home):
     """`import rubato` without a word of where it is, and commands that the package runs, from any folder."""
-    says = ("import json, rubato; plans = rubato.explore('gpt3-xl', gpu='a100-sxm4-80gb', slack=2, pandas=False)['plans']; "
+    says = ("import json, rubato; plans = rubato.explore('gpt3-xl', gpu='a100-sxm4-80gb', slack=2)['plans']; "
             "print(json.dumps([rubato.__file__, plans]))")
     done = run(home / "bin/python", "-c", says, cwd="/", env=ENV)
     check("import rubato; rubato.explore", done.returncode == 0, done.stderr)

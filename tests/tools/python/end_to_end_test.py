@@ -63,7 +63,7 @@ class EndToEnd(WithProgram):
         machine = self.machine(kernels=self.kernels, idle_w=self.idle_w(), core_latency_s=0.002, jitter_s=0.0003, call_s=0.0005)
         training = Training(machine)
         rubato.explore(self.captured(training), gpu=spec, captured_clock="1593/1410", clocks=CLOCKS, slack=10, power_limit=POWER_LIMIT_W,
-                       granularity=["pass", "iteration"], switch_latency_us=2000, db=self.db, pandas=False)
+                       granularity=["pass", "iteration"], switch_latency_us=2000, db=self.db)
         plan = self.folder / "plan.json"
         rubato.run("export", "--plan", "latest", "--db", self.db, "--granularity", "pass", "--gpu", spec, "-o", plan)
         promised = rubato.load_plan(plan).chosen.promise
@@ -98,7 +98,7 @@ class EndToEnd(WithProgram):
             with self.assertRaisesRegex(RubatoError, ""):
                 rubato.run("verify", "--plan", plan, "--measured", self.folder / "dry.csv", ok=[0])
             self.assertEqual(self.verify(plan, "dry.csv")["energy"]["verdict"], "missed")
-        with rubato.Results(self.db, pandas=False) as results:
+        with rubato.Results(self.db) as results:
             self.assertEqual([(row["energy_verdict"], row["plan_id"]) for row in results.verified][-2:],
                              [("kept", report.plan_id), ("missed", report.plan_id)])
         self.assertIn("Measured savings beside the promised ones", rubato.run("show", "1", "--db", self.db))

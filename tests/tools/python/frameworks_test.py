@@ -22,7 +22,8 @@ try:
 except ImportError:
     torch = None
 
-THREE_PASSES = [*TWO_PASSES, ("optimizer", 1110, 0.02)]
+# Shorter than those of any machine that runs the recipes: much longer ones are of another run.
+THREE_PASSES = [(name, core, 1e-6) for name, core, _ in (*TWO_PASSES, ("optimizer", 1110, 0))]
 
 
 def recipe(heading):

@@ -13,7 +13,7 @@ from rubato.schedule import passes_of
 
 class Export(WithProgram):
     def explore(self, trace="gpt3-xl", **options):
-        return rubato.explore(trace, db=self.db, pandas=False, odds=0, **options)
+        return rubato.explore(trace, db=self.db, odds=0, **options)
 
     def export(self, run="latest", *more):
         file = json.loads(rubato.run("export", "--plan", run, "--db", self.db, *more))

@@ -17,7 +17,8 @@ _HOMES = {
     "LatencyResult": "rubato.hardware.latency", "measure_latency": "rubato.hardware.latency",
     "Measurement": "rubato.measurement", "measure": "rubato.measurement",
     "PlanFile": "rubato.plan_file", "load_plan": "rubato.plan_file", "match_launches": "rubato.plan_file",
-    "Results": "rubato.results", "explore": "rubato.program", "run": "rubato.program",
+    "Answer": "rubato.tables", "Calibration": "rubato.tables", "Table": "rubato.tables", "Results": "rubato.results",
+    "calibrate": "rubato.program", "explore": "rubato.program", "plan": "rubato.program", "replay": "rubato.program", "run": "rubato.program",
     "DataError": "rubato.errors", "IoError": "rubato.errors", "RubatoError": "rubato.errors", "UsageError": "rubato.errors",
 }
 __all__ = sorted(_HOMES)

@@ -11,6 +11,8 @@ class RubatoError(Exception):
     def __init__(self, message: str, hint: str = ""):
         super().__init__(message)
         self.hint = hint
+        if hint and hasattr(self, "add_note"):  # from Python 3.11 on, tracebacks and notebooks show it
+            self.add_note(f"hint: {hint}")
 
 
 class UsageError(RubatoError):

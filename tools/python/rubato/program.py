@@ -1,20 +1,21 @@
-"""The rubato program from Python: runs it and returns its tables."""
+"""The rubato program from Python: runs it and returns its answers."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from rubato.errors import DataError, IoError, RubatoError, UsageError
 from rubato.start import bundled
+from rubato.tables import Answer, Calibration
 
 PROGRAM_VARIABLE = "RUBATO"  #: environment: the program, before the one in this package and the one on the PATH
-
-Rows = Any  #: pandas.DataFrame where pandas is installed, else a list of dicts; units are in the columns' names
 
 _ERRORS = {2: UsageError, 3: DataError, 4: IoError}
 
@@ -25,19 +26,6 @@ def program() -> str:
     if not found:
         raise IoError("the program rubato is not on the PATH", f"install it, or name it in the environment variable {PROGRAM_VARIABLE}")
     return found
-
-
-def frame(rows: Sequence[Mapping[str, Any]], pandas: Optional[bool] = None) -> Rows:
-    """Rows as a data frame if pandas is there, else as they are; `pandas` True or False decides."""
-    if pandas is False:
-        return list(rows)
-    try:
-        import pandas as module
-    except ImportError:
-        if pandas:
-            raise IoError("python module pandas is not installed", "apt install python3-pandas, or pip install pandas") from None
-        return list(rows)
-    return module.DataFrame(list(rows))
 
 
 def run(*arguments: Union[str, Path, float], ok: Sequence[int] = (0, 1), cwd: Union[None, str, Path] = None) -> str:
@@ -59,22 +47,48 @@ def run(*arguments: Union[str, Path, float], ok: Sequence[int] = (0, 1), cwd: Un
     return done.stdout
 
 
-def explore(trace: Union[str, Path], *, tables: bool = True, pandas: Optional[bool] = None, **options: Any) -> Any:
-    """`rubato explore TRACE`, e.g. explore('gpt3-xl', gpu='a100-sxm4-80gb', slack=2, granularity=['pass', 'kernel']).
-
-    Options are the command's with underscores; True gives a flag. Returns the tables by name ('plans'; for captured runs also
-    'run'; with per_kernel=True 'kernels'), as data frames, or the JSON text without `tables`.
-    """
-    arguments: list[str] = []
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Options of a command from their names with underscores; True gives a flag, None and False give none, lists go by commas."""
+    words: list[str] = []
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
         if value is True:
-            arguments.append(option)
+            words.append(option)
         elif isinstance(value, (list, tuple)):
-            arguments += [option, ",".join(map(str, value))]
+            words += [option, ",".join(map(str, value))]
         elif value is not None and value is not False:
-            arguments += [option, str(value)]
-    text = run("explore", trace, *arguments, "--json")
-    if not tables:
-        return text
-    return {name: frame(rows, pandas) for name, rows in json.loads(text).items()}
+            words += [option, str(value)]
+    return words
+
+
+def _answer(*command: Union[str, Path], **options: Any) -> Answer:
+    words = [*map(str, command), *_words(options)]
+    return Answer(shlex.join(["rubato", *words]), json.loads(run(*words, "--json")))
+
+
+def explore(trace: Union[str, Path], **options: Any) -> Answer:
+    """`rubato explore TRACE`, e.g. explore('gpt3-xl', gpu='a100-sxm4-80gb', slack=2, granularity=['pass', 'kernel']).
+
+    Options are the command's with underscores; True gives a flag. The answer has the tables of --json by name: 'run', 'answers',
+    'plans', for captured runs also 'changes', with per_kernel=True 'kernels'. Raises UsageError, DataError, IoError with the
+    program's message and hint.
+    """
+    return _answer("explore", trace, **options)
+
+
+def plan(profile: Union[None, str, Path] = None, **options: Any) -> Answer:
+    """`rubato pipeline plan`, e.g. plan('profile.csv', microbatches=32, slack=5) or plan(model='gpt3-xl', stages=4). As explore()."""
+    return _answer("pipeline", "plan", profile=profile, **options)
+
+
+def replay(trace: Union[str, Path], **options: Any) -> Answer:
+    """`rubato replay TRACE`: a captured run beside the model: 'runs', 'classes', 'kernels', ... As explore()."""
+    return _answer("replay", trace, **options)
+
+
+def calibrate(sweep: Union[str, Path], **options: Any) -> Calibration:
+    """`rubato calibrate SWEEP`: a GPU spec fitted to measurements. As explore()."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "spec.json"
+        report = run("calibrate", sweep, *_words(options), "-o", path)
+        return Calibration(json.loads(path.read_text(encoding="utf-8")), report)

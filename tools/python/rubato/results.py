@@ -1,13 +1,13 @@
-"""Result databases in Python: documented tables and views as data frames. docs/schema.md says what they hold."""
+"""Result databases in Python: documented tables and views as tables. docs/schema.md says what they hold."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Sequence, Union
 
 from rubato.errors import DataError, IoError, UsageError
-from rubato.program import Rows, frame
+from rubato.tables import Table
 
 APPLICATION_ID = 0x5255424F  #: "RUBO", in every database of rubato
 
@@ -22,8 +22,8 @@ class Results:
     where the file is missing, DataError where it is no database of rubato.
     """
 
-    def __init__(self, path: Union[str, Path], pandas: Optional[bool] = None):
-        self.path, self._pandas = Path(path), pandas
+    def __init__(self, path: Union[str, Path]):
+        self.path = Path(path)
         if not self.path.is_file():
             raise IoError(f"{path}: there is no such file")
         try:
@@ -49,16 +49,16 @@ class Results:
         return [row[0] for row in self._connection.execute(
             "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name")]
 
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> Rows:
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> Table:
         """Rows of one SQL statement that reads; ? stand for `parameters`. Raises UsageError with SQLite's message."""
         try:
             cursor = self._connection.execute(sql, tuple(parameters))
         except sqlite3.Error as error:
             raise UsageError(f"SQL: {error}", "the attribute `names` lists tables and views") from None
         columns = [column[0] for column in cursor.description or ()]
-        return frame([dict(zip(columns, row)) for row in cursor], self._pandas)
+        return Table(dict(zip(columns, row)) for row in cursor)
 
-    def table(self, name: str) -> Rows:
+    def table(self, name: str) -> Table:
         """A view ('v_plans' or 'plans') or table, whole."""
         known = self.names
         for full in (f"v_{name}", name):
@@ -66,7 +66,7 @@ class Results:
                 return self.query(f'SELECT * FROM "{full}"')
         raise UsageError(f"{self.path}: there is no table or view '{name}'", f"it has {', '.join(known)}")
 
-    def __getattr__(self, name: str) -> Rows:
+    def __getattr__(self, name: str) -> Table:
         if name.startswith("_"):
             raise AttributeError(name)
         try:

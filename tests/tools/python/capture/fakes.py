@@ -81,6 +81,9 @@ class FakeNvml:
     def nvmlDeviceGetUUID(self, _):
         return "GPU-fake"
 
+    def nvmlDeviceGetCudaComputeCapability(self, _):
+        return 8, 6
+
     def nvmlDeviceGetTotalEnergyConsumption(self, _):
         if not self.counter:
             raise FakeError(self.NVML_ERROR_NOT_SUPPORTED)
