@@ -56,7 +56,7 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
       store
           .query(
               "SELECT gpu, granularity, slack_pct / 100, run_id, goal, comm_sms, work, "
-              "planned_time_s FROM v_plans WHERE plan_id = ? AND kind = 'capture'",
+              "planned_time_s, aggregation FROM v_plans WHERE plan_id = ? AND kind = 'capture'",
               {plan_id})
           .rows;
   if (rows.empty()) {
@@ -79,7 +79,9 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
           .captures = text(row[6]),
           .gpu = text(row[0]),
           .grid = grid_of_run(store, whole(row[3])),
-          .question = {grain_named(text(row[1])).value_or(GraphGrain::kernel), real(row[2])},
+          .question = {granularity_named(text(row[1])).value_or(Granularity::kernel),
+                       aggregation_named(text(row[8])).value_or(Aggregation::global),
+                       LeastWaste{real(row[2])}},
           .comm_sms = std::holds_alternative<std::monostate>(row[5]) ? std::nullopt
                                                                      : std::optional(real(row[5])),
           .host_power_w = stored_host_power_w(store, whole(row[3]))};
@@ -121,7 +123,7 @@ Transfer transfer(const ResultStore& store, const StoredGraphPlan& plan,
   Transfer result;
   result.baseline = {baseline.span_s, baseline.total_energy_j};
   result.transferred = {run.span_s, run.total_energy_j};
-  result.deadline_s = (1.0 + plan.question.slack_frac) * baseline.span_s;
+  result.deadline_s = (1.0 + allowed_frac(plan.question).value_or(0.0)) * baseline.span_s;
   result.known_frac = played.known_frac;
   result.notes = std::move(notes);
   for (const GpuTotals& gpu : run.gpus) result.clock_changes += gpu.clock_changes;

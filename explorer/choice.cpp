@@ -23,9 +23,13 @@ std::string pass_unit(Pass pass) {
 
 std::string unit_name(const Kernel& kernel, Granularity granularity) {
   switch (granularity) {
-    case Granularity::iteration: return "iteration";
-    case Granularity::pass: return pass_unit(kernel.pass);
+    case Granularity::iteration:
+    case Granularity::gpu:
+    case Granularity::stage: return "iteration";
+    case Granularity::pass:
+    case Granularity::microbatch: return pass_unit(kernel.pass);
     case Granularity::kernel:
+    case Granularity::launch:
     case Granularity::automatic: break;
   }
   return kernel.name;

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <span>
 
-#include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "explorer/automatic.hpp"
 #include "explorer/choice.hpp"
@@ -15,6 +14,7 @@
 #include "explorer/limited_exploration.hpp"
 #include "explorer/plan/defaults.hpp"
 #include "explorer/plan/margin.hpp"
+#include "explorer/plan/refusals.hpp"
 #include "explorer/plan/trace_step.hpp"
 #include "models/validation/uncertainty.hpp"
 
@@ -29,11 +29,6 @@ void answer_automatic(const ExplorationInput& input, const GpuModel& model, cons
                       double gap_frac, const RunContext& context, PlanResult& result) {
   constexpr double shown_frac = 5e-5;
   const auto* goal = std::get_if<LeastWaste>(&target);
-  if (goal == nullptr || result.question.aggregation != Aggregation::global) {
-    throw UsageError(
-        "granularity 'segment' plans for goal 'strict_waste' or 'relaxed_waste' with global "
-        "aggregation only");
-  }
   const SwitchingSolution solution = solve_automatic(
       input, model, grid, per_launch, applicable_switching(switching_of(input, result.question)),
       *goal, (1.0 + goal->slack_frac + goal->tolerance_frac) * defaults.time_s, gap_frac, context);
@@ -194,11 +189,6 @@ PlanOutlook outlook_of_plan(const Shared& shared, PlanIntervals& intervals,
                              change_pct(result.sim.total.energy_j, found.baseline.total.energy_j)});
 }
 
-double allowed_frac(const Question& question) {
-  const auto& goal = std::get<LeastWaste>(question.goal);
-  return goal.slack_frac + goal.tolerance_frac;
-}
-
 // Adds how far to trust a plan.
 // @return the change of time, as applied, that it keeps with the odds asked for; nothing where
 //         there is no deadline, or no plan that keeps it if the model is right
@@ -208,11 +198,12 @@ std::optional<double> appraise(const Shared& shared, PlanIntervals& intervals,
   if (result.plan.clock_of_site.empty()) return std::nullopt;
   const PlanOutlook outlook = outlook_of_plan(shared, intervals, found, result);
   result.interval = outlook.interval;
-  if (!std::holds_alternative<LeastWaste>(result.question.goal)) return std::nullopt;
+  const std::optional<double> slack_frac = allowed_frac(result.question);
+  if (!slack_frac) return std::nullopt;
   const double base_s = found.baseline.total.time_s;
   const Totals& applied = result.counted ? *result.counted : result.sim.total;
   const double added_pct = percent * (applied.time_s - result.sim.total.time_s) / base_s;
-  const double slack_pct = percent * allowed_frac(result.question);
+  const double slack_pct = percent * *slack_frac;
   const bool untouched = std::ranges::all_of(result.plan.clock_of_site, [&](ClockId clock) {
     return clock == found.grid.default_clock();
   });
@@ -265,8 +256,7 @@ struct AskedTrace {
 PlanResult answer_with_odds(AskedTrace asked) {
   const bool is_quick =
       asked.question.granularity != Granularity::automatic && !asked.shared.input.measured;
-  const auto* waste = std::get_if<LeastWaste>(&asked.question.goal);
-  const std::array slack_frac{waste != nullptr ? allowed_frac(asked.question) : 0.0};
+  const std::array slack_frac{allowed_frac(asked.question).value_or(0.0)};
   PlanResult plan =
       std::move(plans_with_odds(asked, std::vector{asked.plan(asked.question.goal)}, slack_frac,
                                 slack_frac, asked.shared.input.odds_frac,
@@ -316,6 +306,7 @@ Exploration explore(const ExplorationInput& input, const RunContext& context) {
 
 Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
                     const RunContext& context) {
+  for (const Question& question : input.questions) refuse_unanswerable(RunKind::trace, question);
   const TimeLimit limit(limits.time_s, context);
   const auto start = std::chrono::steady_clock::now();
   const GpuModel model = model_of(input);

@@ -24,16 +24,6 @@
 
 namespace rubato {
 
-/// One question: what to optimise, for which units, with which budget.
-struct Question {
-  Granularity granularity = Granularity::kernel;
-  Aggregation aggregation = Aggregation::global;
-  Goal goal = LeastWaste{};
-  /// Matters where the request takes changes of clock to be free: this plan counts them as the spec
-  /// knows them. If its granularity is `segment`, it is also chosen with them.
-  bool counts_changes = false;
-};
-
 /// The answer: the solver's claim and the simulator's totals.
 struct PlanResult {
   Question question;

@@ -1,10 +1,17 @@
 #include "explorer/goal.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
 namespace rubato {
 
 namespace {
 
 constexpr double j_in_kwh = 3.6e6, s_in_h = 3600.0;
+
+constexpr std::array<std::string_view, 8> granularity_names{
+    "iteration", "gpu", "stage", "pass", "microbatch", "kernel", "launch", "segment"};
 
 }  // namespace
 
@@ -17,13 +24,7 @@ double Prices::time_worth_w() const noexcept {
 }
 
 std::string_view name_of(Granularity value) noexcept {
-  switch (value) {
-    case Granularity::iteration: return "iteration";
-    case Granularity::pass: return "pass";
-    case Granularity::automatic: return "segment";
-    case Granularity::kernel: break;
-  }
-  return "kernel";
+  return granularity_names[static_cast<std::size_t>(value)];
 }
 
 std::string_view name_of(Aggregation value) noexcept {
@@ -31,11 +32,9 @@ std::string_view name_of(Aggregation value) noexcept {
 }
 
 std::optional<Granularity> granularity_named(std::string_view name) noexcept {
-  for (const auto value :
-       {Granularity::iteration, Granularity::pass, Granularity::kernel, Granularity::automatic}) {
-    if (name_of(value) == name) return value;
-  }
-  return std::nullopt;
+  const auto* found = std::ranges::find(granularity_names, name);
+  if (found == granularity_names.end()) return std::nullopt;
+  return static_cast<Granularity>(found - granularity_names.begin());
 }
 
 std::optional<Aggregation> aggregation_named(std::string_view name) noexcept {

@@ -41,9 +41,12 @@ struct LeastCost {
 
 using Goal = std::variant<LeastWaste, LeastEdp, LeastEd2p, LeastEnergy, LeastTime, LeastCost>;
 
-/// What is given one clock: the whole iteration, a pass, a kernel, or (`automatic`, in tables
-/// `segment`) runs of launches, which the search finds, given what a change of clock costs.
-enum class Granularity { iteration, pass, kernel, automatic };
+/// What is given one clock, coarsest first: the whole run, each GPU, the GPUs of each stage, passes
+/// of one kind on a GPU, each pass, each kernel of such passes, each launch, or (`automatic`, in
+/// tables `segment`) runs of launches, which the search finds, given what a change of clock costs.
+/// With free changes a finer plan never takes more energy in the same time. Which kind of run has
+/// plans of which: refusals.hpp.
+enum class Granularity { iteration, gpu, stage, pass, microbatch, kernel, launch, automatic };
 
 /// local: every unit meets the goal by itself; global: one budget for all units.
 enum class Aggregation { local, global };
@@ -63,5 +66,22 @@ inline constexpr std::string_view strict_waste = "strict_waste", relaxed_waste =
 
 /// Short name for tables and databases, e.g. "strict_waste", "relaxed_waste", "edp".
 [[nodiscard]] std::string name_of(const Goal& goal);
+
+/// One question: what to optimise, for which units, with which budget.
+struct Question {
+  Granularity granularity = Granularity::kernel;
+  Aggregation aggregation = Aggregation::global;
+  Goal goal = LeastWaste{};
+  /// Matters where the request takes changes of clock to be free: this plan counts them as the spec
+  /// knows them. If its granularity is `segment`, it is also chosen with them.
+  bool counts_changes = false;
+};
+
+/// Time that a question allows beyond that of the default clocks; nothing: another goal than
+/// LeastWaste.
+[[nodiscard]] inline std::optional<double> allowed_frac(const Question& question) {
+  const auto* waste = std::get_if<LeastWaste>(&question.goal);
+  return waste == nullptr ? std::nullopt : std::optional(waste->slack_frac + waste->tolerance_frac);
+}
 
 }  // namespace rubato

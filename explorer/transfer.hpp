@@ -38,7 +38,7 @@ struct StoredGraphPlan {
   std::string captures;  ///< files of its run, one a line
   std::string gpu;       ///< name of the spec
   std::string grid;      ///< the clocks it was chosen from, as make_clock_grid takes them
-  GraphQuestion question;
+  Question question;
   std::optional<double> comm_sms;  ///< of collectives beside compute; nothing: as captured
   double host_power_w = 0.0;       ///< of the rest of the node, for each GPU, in every total
 };

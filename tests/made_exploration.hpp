@@ -2,7 +2,6 @@
 // Explorations of made runs on an A100, captured at its default clocks.
 
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "explorer/graph/exploration.hpp"
@@ -11,7 +10,7 @@
 namespace rubato {
 
 inline GraphExplorationInput made_exploration_input(
-    const MadeStep& step, std::vector<GraphQuestion> questions,
+    const MadeStep& step, const std::vector<GraphQuestion>& questions,
     const std::optional<SwitchModel>& switching = {}) {
   GraphExplorationInput input{.captures = {made_step(step, [](std::int64_t ns) { return ns; })},
                               .spec = load_gpu_spec("a100-sxm4-80gb"),
@@ -19,8 +18,13 @@ inline GraphExplorationInput made_exploration_input(
                               .grid = "full",
                               .power_limit_w = {},
                               .switching = switching,
-                              .questions = std::move(questions),
+                              .questions = {},
                               .odds_frac = 0.0};  // plans for the slack itself
+  for (const GraphQuestion& question : questions) {
+    input.questions.push_back(
+        {question.grain, question.aggregation, LeastWaste{question.slack_frac}});
+    input.own_steps = input.own_steps || question.own_steps;
+  }
   input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
   return input;
 }

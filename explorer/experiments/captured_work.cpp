@@ -10,9 +10,7 @@
 #include "common/file.hpp"
 #include "common/hash.hpp"
 #include "common/numbers.hpp"
-#include "common/suggest.hpp"
 #include "common/text.hpp"
-#include "explorer/experiments/point_values.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
 #include "traces/graph/capture_graph.hpp"
@@ -98,26 +96,6 @@ CapturedWork captured_work(std::shared_ptr<const CapturedFiles> run, const GpuSp
   const ClockGrid at_capture(spec, {work.clock});
   work.clock_label = at_capture.label(*at_capture.find(work.clock));
   return work;
-}
-
-CapturedQuestion captured_question_of(const Point& point) {
-  const std::string& granularity = point.text(AxisId::granularity);
-  const auto grain = grain_named(granularity);
-  if (!grain) {
-    throw UsageError(fmt::format(
-        "granularity '{}' is not known for captured runs{}", printable(granularity),
-        did_you_mean(granularity, std::vector<std::string>{"iteration", "gpu", "pass", "kernel",
-                                                           "launch", "segment"})));
-  }
-  if (point.text(AxisId::aggregation) != "global" || point.number(AxisId::tolerance_pct) != 0.0)
-    throw UsageError("captured runs are planned with global aggregation and no tolerance only");
-  CapturedQuestion question{{.grain = *grain}};
-  const Goal goal = goal_of(point);
-  if (const auto* waste = std::get_if<LeastWaste>(&goal))
-    question.slack_frac = waste->slack_frac;
-  else
-    question.goal = goal;
-  return question;
 }
 
 }  // namespace rubato

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "explorer/experiments/axes.hpp"
-#include "explorer/graph/planner.hpp"
 #include "explorer/results/capture_rows.hpp"
 #include "models/gpu/spec.hpp"
 #include "traces/capture.hpp"
@@ -46,13 +45,5 @@ struct CapturedWork {
 /// @throws UsageError if it is no pair of clocks, or the core clock is out of the GPU's range
 [[nodiscard]] CapturedWork captured_work(std::shared_ptr<const CapturedFiles> run,
                                          const GpuSpec& spec, const Point& point);
-
-/// What an experiment asks of a captured run.
-struct CapturedQuestion : GraphQuestion {
-  std::optional<Goal> goal = {};  ///< instead of the slack: any but LeastWaste
-};
-
-/// @throws UsageError if a name is not known or captured runs are not planned for it
-[[nodiscard]] CapturedQuestion captured_question_of(const Point& point);
 
 }  // namespace rubato

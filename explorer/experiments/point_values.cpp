@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "explorer/plan/refusals.hpp"
 
 namespace rubato {
 
@@ -58,18 +59,17 @@ Question question_of(const Point& point) {
   const std::string& aggregation = point.text(AxisId::aggregation);
   Question question{
       named(granularity_named(granularity), "granularity", granularity,
-            {"iteration", "pass", "kernel", "segment"}),
+            {"iteration", "gpu", "stage", "pass", "microbatch", "kernel", "launch", "segment"}),
       named(aggregation_named(aggregation), "aggregation", aggregation, {"local", "global"}),
       goal_of(point)};
-  if (question.granularity == Granularity::automatic &&
-      (question.aggregation != Aggregation::global ||
-       !std::holds_alternative<LeastWaste>(question.goal)))
-    throw UsageError(
-        "granularity 'segment' plans for goal 'strict_waste' or 'relaxed_waste' with global "
-        "aggregation only");
+  const bool stages = pipeline_of(point).has_value();
+  const RunKind kind = std::holds_alternative<std::string>(point[AxisId::capture])
+                           ? RunKind::capture
+                       : stages ? RunKind::stages
+                                : RunKind::trace;
+  refuse_unanswerable(kind, question);
   question.counts_changes =
-      !switching_of(point) &&
-      (question.granularity == Granularity::automatic || pipeline_of(point).has_value());
+      !switching_of(point) && (question.granularity == Granularity::automatic || stages);
   return question;
 }
 

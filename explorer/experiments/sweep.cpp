@@ -191,7 +191,7 @@ class Sweeper {
     ExplorationInput input = exploration_input(plan_, *units.front());
     input.error_draws = error_draws_;
     input.questions.clear();
-    for (const Unit* unit : units) input.questions.push_back(std::get<Question>(unit->question));
+    for (const Unit* unit : units) input.questions.push_back(unit->question);
     const Setting& setting = plan_.settings[units.front()->setting];
     const PipelineSplit* pipeline = setting.pipeline();
     const Exploration found =
@@ -318,7 +318,7 @@ ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit) {
           .grid = setting.clocks,
           .power_limit_w = setting.power_limit_w,
           .switching = setting.switching,
-          .questions = {std::get<Question>(unit.question)},
+          .questions = {unit.question},
           .host_power_w = setting.host_power_w,
           .odds_frac = usual_odds_frac};
 }
@@ -326,43 +326,29 @@ ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit) {
 GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit& unit) {
   const Setting& setting = plan.settings[unit.setting];
   const CapturedWork& work = *setting.captured();
-  const auto& question = std::get<CapturedQuestion>(unit.question);
-  GraphExplorationInput input{.captures = work.run->captures,
-                              .spec = *setting.spec,
-                              .captured_clock = work.clock,
-                              .grid = setting.clocks,
-                              .power_limit_w = setting.power_limit_w,
-                              .switching = setting.switching,
-                              .questions = {},
-                              .host_power_w = setting.host_power_w};
-  input.odds_frac = usual_odds_frac;
-  if (question.goal) {
-    input.goals = {*question.goal};
-    input.goal_grains = {question.grain};
-  } else {
-    input.questions = {question};
-  }
-  return input;
+  return {.captures = work.run->captures,
+          .spec = *setting.spec,
+          .captured_clock = work.clock,
+          .grid = setting.clocks,
+          .power_limit_w = setting.power_limit_w,
+          .switching = setting.switching,
+          .questions = {unit.question},
+          .odds_frac = usual_odds_frac,
+          .host_power_w = setting.host_power_w};
 }
 
 std::string unit_label(const SweepPlan& plan, const Unit& unit) {
   const Setting& setting = plan.settings[unit.setting];
   std::string text = fmt::format("{} on {}, {} W, ", setting.name(), setting.spec->name,
                                  format_number(setting.power_limit_w));
-  double slack_frac = 0.0;
-  if (const auto* captured = std::get_if<CapturedQuestion>(&unit.question)) {
-    text += name_of(captured->grain);
-    if (captured->goal) text += fmt::format(", {}", name_of(*captured->goal));
-    slack_frac = captured->slack_frac;
-  } else {
-    const Question& question = std::get<Question>(unit.question);
-    text += fmt::format("{}, {}, {}", name_of(question.granularity), name_of(question.aggregation),
-                        name_of(question.goal));
-    if (const auto* waste = std::get_if<LeastWaste>(&question.goal)) slack_frac = waste->slack_frac;
-  }
+  const Question& question = unit.question;
+  text += fmt::format("{}, {}, {}", name_of(question.granularity), name_of(question.aggregation),
+                      name_of(question.goal));
   if (const PipelineSplit* pipeline = setting.pipeline())
     text += fmt::format(", {} stages", pipeline->stages);
-  if (slack_frac > 0.0) text += fmt::format(" +{} %", format_number(100.0 * slack_frac));
+  if (const auto* waste = std::get_if<LeastWaste>(&question.goal);
+      waste != nullptr && waste->slack_frac > 0.0)
+    text += fmt::format(" +{} %", format_number(100.0 * waste->slack_frac));
   return printable(text);
 }
 

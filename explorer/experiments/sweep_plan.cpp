@@ -44,18 +44,6 @@ constexpr double goal_searches = 8.0;  // plans for a goal other than a slack
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-void add_goal(Json& json, const Goal& goal) {
-  if (const auto* time = std::get_if<LeastTime>(&goal)) {
-    json["max_energy_j"] = or_null(time->max_energy_j);
-    json["max_average_power_w"] = or_null(time->max_average_power_w);
-  }
-  if (const auto* cost = std::get_if<LeastCost>(&goal)) {
-    json["price_per_kwh"] = cost->prices.per_kwh;
-    json["price_per_gpu_hour"] = cost->prices.per_gpu_hour;
-    json["pue"] = cost->prices.pue;
-  }
-}
-
 Json question_json(const Question& question) {
   Json json{{"granularity", name_of(question.granularity)},
             {"aggregation", name_of(question.aggregation)},
@@ -65,18 +53,15 @@ Json question_json(const Question& question) {
     json["tolerance_frac"] = waste->tolerance_frac;
   }
   if (question.counts_changes) json["counts_changes"] = true;
-  add_goal(json, question.goal);
-  return json;
-}
-
-Json question_json(const CapturedQuestion& question) {
-  Json json{{"granularity", name_of(question.grain)}};
-  if (!question.goal) {
-    json["slack_frac"] = question.slack_frac;
-    return json;
+  if (const auto* time = std::get_if<LeastTime>(&question.goal)) {
+    json["max_energy_j"] = or_null(time->max_energy_j);
+    json["max_average_power_w"] = or_null(time->max_average_power_w);
   }
-  json["goal"] = name_of(*question.goal);
-  add_goal(json, *question.goal);
+  if (const auto* cost = std::get_if<LeastCost>(&question.goal)) {
+    json["price_per_kwh"] = cost->prices.per_kwh;
+    json["price_per_gpu_hour"] = cost->prices.per_gpu_hour;
+    json["pue"] = cost->prices.pue;
+  }
   return json;
 }
 
@@ -195,14 +180,10 @@ class Planner {
 
   void add(const ExperimentPoint& asked) {
     const Point& point = asked.point;
-    const bool captured = std::holds_alternative<std::string>(point[AxisId::capture]);
-    const UnitQuestion question =
-        captured ? UnitQuestion(captured_question_of(point)) : UnitQuestion(question_of(point));
+    const Question question = question_of(point);
     const std::size_t setting = setting_of(point);
-    if (plan_.settings[setting].pipeline() != nullptr)
-      check_pipeline_question(std::get<Question>(question));
     Json json = Json::parse(plan_.settings[setting].options_json);
-    json["question"] = std::visit([](const auto& one) { return question_json(one); }, question);
+    json["question"] = question_json(question);
     Unit unit{.id = {},
               .question_id = content_hash(json_text(json)),
               .setting = setting,
@@ -302,22 +283,22 @@ class Planner {
     return static_cast<double>(setting.traced()->trace->kernels.size() * clocks_of(setting));
   }
 
-  double estimate(std::size_t index, const UnitQuestion& question) {
+  double estimate(std::size_t index, const Question& question) {
     const Setting& setting = plan_.settings[index];
     if (const CapturedWork* captured = setting.captured())
-      return estimate(setting, *captured, std::get<CapturedQuestion>(question));
-    return estimate(setting, *setting.traced(), std::get<Question>(question));
+      return estimate(setting, *captured, question);
+    return estimate(setting, *setting.traced(), question);
   }
 
-  double estimate(const Setting& setting, const CapturedWork& work,
-                  const CapturedQuestion& question) {
+  double estimate(const Setting& setting, const CapturedWork& work, const Question& question) {
     const double launches = static_cast<double>(work.run->launches());
     const double clocks = static_cast<double>(clocks_of(setting));
     double time_s = launches * (made_ready_s_per_launch + clocks * replay_s_per_launch_and_clock);
-    if (question.grain != GraphGrain::iteration) time_s += launches * solve_s_per_captured_launch;
-    if (question.grain == GraphGrain::automatic)
+    if (question.granularity != Granularity::iteration)
+      time_s += launches * solve_s_per_captured_launch;
+    if (question.granularity == Granularity::automatic)
       time_s += launches * automatic_s_per_captured_launch;
-    return question.goal ? goal_searches * time_s : time_s;
+    return allowed_frac(question) ? time_s : goal_searches * time_s;
   }
 
   double estimate(const Setting& setting, const TraceWork& work, const Question& question) {

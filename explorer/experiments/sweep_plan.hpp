@@ -53,15 +53,12 @@ struct Setting {
   }
 };
 
-/// What is asked of a trace, or of a captured run.
-using UnitQuestion = std::variant<Question, CapturedQuestion>;
-
 /// One question in one setting: the piece of work that is finished or not.
 struct Unit {
-  std::string id;                      ///< hash of question_id and the program version
-  std::string question_id;             ///< hash of the setting's options_json and the question
-  std::size_t setting = 0;             ///< index into SweepPlan::settings
-  UnitQuestion question;               ///< of the kind of its setting
+  std::string id;           ///< hash of question_id and the program version
+  std::string question_id;  ///< hash of the setting's options_json and the question
+  std::size_t setting = 0;  ///< index into SweepPlan::settings
+  Question question;
   std::vector<std::string> scenarios;  ///< that ask for it; "" is the axes
   double estimated_s = 0.0;            ///< on one core
 };

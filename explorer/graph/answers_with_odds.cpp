@@ -143,7 +143,8 @@ double target_of(const GraphQuestion& question, std::span<const GraphPlanOutcome
   std::optional<double> most_frac;
   for (const std::span<const GraphPlanOutcome> plans : {one_clock, quick}) {
     for (const GraphPlanOutcome& plan : plans) {
-      if (plan.result.question.slack_frac != question.slack_frac || !plan.bolder) continue;
+      const GraphQuestion& of = plan.result.question;
+      if (of.is_local() || of.slack_frac != question.slack_frac || !plan.bolder) continue;
       most_frac = std::max(most_frac.value_or(0.0), plan.change.time_frac);
     }
   }
@@ -193,6 +194,7 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
   for (std::size_t q = 0; q < questions.size(); ++q) {
     const bool is_quick = questions[q].grain != GraphGrain::automatic;
     outcomes.push_back(std::move(*(is_quick ? next_quick : next_segments)++));
+    if (questions[q].is_local()) continue;  // one clock for all keeps no limit of its own
     if (!is_quick && !outcomes.back().bolder) outcomes.back().bolder = of_one_clock[q].bolder;
     keep_better(of_one_clock[q], outcomes.back());
   }

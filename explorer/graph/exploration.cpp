@@ -17,6 +17,7 @@
 #include "explorer/graph/goal_search.hpp"
 #include "explorer/graph/rehearsal.hpp"
 #include "explorer/limited_exploration.hpp"
+#include "explorer/plan/refusals.hpp"
 
 namespace rubato {
 
@@ -193,7 +194,8 @@ std::vector<double> comm_sms_to_try(const GraphExplorationInput& input, GraphExp
 
 // Asks every question again with collectives on other SMs, within the same deadline.
 void try_comm_sms(const GraphExplorationInput& input, std::span<const double> tried,
-                  GraphExploration& found, const RunContext& context) {
+                  std::span<const GraphQuestion> questions, GraphExploration& found,
+                  const RunContext& context) {
   for (const double comm_sms : tried) {
     if (context.stop_requested()) return;
     CommSmsChoice& choice = found.comm_sms.emplace_back();
@@ -202,7 +204,7 @@ void try_comm_sms(const GraphExplorationInput& input, std::span<const double> tr
         std::make_unique<const GraphModel>(found.model->with_comm_sms(found.overlapping, comm_sms));
     choice.planner = std::make_unique<GraphPlanner>(*choice.model, found.planner->grid(), context,
                                                     input.switching, &found.planner->baseline());
-    auto others = rehearsed_answers(*choice.model, *choice.planner, *found.model, input.questions,
+    auto others = rehearsed_answers(*choice.model, *choice.planner, *found.model, questions,
                                     input.odds_frac, context);
     for (std::size_t q = 0; q < found.plans.size(); ++q)
       choose(found.plans[q], std::move(others[q]), comm_sms, input.odds_frac);
@@ -223,6 +225,7 @@ const GraphPlanner& GraphExploration::planner_of(const GraphPlanOutcome& outcome
 
 GraphExploration explore_captured(const GraphExplorationInput& input, const RunContext& context) {
   const auto begin = std::chrono::steady_clock::now();
+  for (const Question& question : input.questions) refuse_unanswerable(RunKind::capture, question);
   GraphExploration found = reproduced_run(input);
   found.odds_frac = input.odds_frac;
   const std::vector<double> comm_sms = comm_sms_to_try(input, found);
@@ -238,11 +241,27 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
       *found.model, grid, uniform_plan(graph, grid.default_clock()), found.planner->baseline());
   if (input.host_power_w > 0.0)
     found.baseline_marks.push_back(mark_of_host_power(input.host_power_w));
-  found.plans = rehearsed_answers(*found.model, *found.planner, *found.model, input.questions,
+  std::vector<GraphQuestion> of_slacks;
+  std::vector<Question> of_goals;
+  for (const Question& question : input.questions) {
+    if (const auto slack_frac = allowed_frac(question)) {
+      of_slacks.push_back({.grain = question.granularity,
+                           .slack_frac = *slack_frac,
+                           .own_steps = input.own_steps,
+                           .aggregation = question.aggregation});
+    } else {
+      of_goals.push_back(question);
+    }
+  }
+  found.plans = rehearsed_answers(*found.model, *found.planner, *found.model, of_slacks,
                                   input.odds_frac, context);
-  try_comm_sms(input, comm_sms, found, context);
-  std::ranges::move(plans_of_goals(found, input.goals, input.goal_grains, context),
-                    std::back_inserter(found.plans));
+  try_comm_sms(input, comm_sms, of_slacks, found, context);
+  std::vector<GraphPlanOutcome> goals = plans_of_goals(found, of_goals, context);
+  for (std::size_t q = 0, goal = 0; q < input.questions.size(); ++q) {
+    if (allowed_frac(input.questions[q])) continue;
+    found.plans.insert(found.plans.begin() + static_cast<std::ptrdiff_t>(q),
+                       std::move(goals[goal++]));
+  }
   for (GraphPlanOutcome& outcome : found.plans) {
     if (!outcome.result.found()) continue;
     outcome.marks = marks_of(found, outcome);

@@ -37,13 +37,11 @@ struct GraphExplorationInput {
   /// Numbers of SMs to try for the collectives that run beside compute: a plan puts all of them on
   /// one of these, or leaves them on their captured SMs. Empty: usual_comm_sms. Nothing: they stay.
   std::optional<std::vector<double>> comm_sms = {};
-  std::vector<GraphQuestion> questions;
+  std::vector<Question> questions;
   double odds_frac =
       0.0;  ///< of being in time that an answer must have, 0 to 1; 0: whatever they are
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, >= 0: in every total
-  /// Goals other than LeastWaste, and the granularities of plans for them.
-  std::vector<Goal> goals = {};
-  std::vector<GraphGrain> goal_grains = {};
+  bool own_steps = false;     ///< see GraphQuestion
 };
 
 /// A plan as it would be played: one step's clocks for all steps, changes of clock counted.
@@ -114,7 +112,7 @@ struct GraphExploration {
   std::optional<double> undisturbed_span_s;
   GraphCoverage coverage;
   std::vector<Mark> baseline_marks;     ///< of the default clocks, what every change is against
-  std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions, then of the goals
+  std::vector<GraphPlanOutcome> plans;  ///< in the order of the questions
   std::vector<OverlappingCollective> overlapping;  ///< whose SMs were chosen
   std::vector<CommSmsChoice> comm_sms;             ///< in the order they were tried
   double odds_frac = 0.0;                          ///< that were asked for

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -22,19 +23,29 @@ constexpr double least_step_frac = 1e-4;  // of the time at the default clocks
 
 class GoalSearch {
  public:
-  GoalSearch(const GraphExploration& found, std::span<const Goal> goals,
-             std::span<const GraphGrain> grains, const RunContext& context)
+  GoalSearch(const GraphExploration& found, std::span<const Question> questions,
+             const RunContext& context)
       : model_(*found.model),
         planner_(*found.planner),
         baseline_(planner_.baseline()),
         gpus_(static_cast<double>(model_.graph().gpus().size())),
-        goals_(goals),
-        grains_(grains),
-        context_(context) {}
+        context_(context) {
+    for (const Question& question : questions) {
+      const std::string want = want_text(question.goal);
+      const auto known = std::ranges::find(wants_, want);
+      goal_of_.push_back(static_cast<std::size_t>(known - wants_.begin()));
+      if (known == wants_.end()) {
+        wants_.push_back(want);
+        goals_.push_back(question.goal);
+      }
+      if (question.aggregation == Aggregation::global) grains_.insert(question.granularity);
+    }
+  }
 
-  std::vector<GraphPlanOutcome> run() {
-    const bool only_iteration = std::ranges::all_of(
-        grains_, [](GraphGrain grain) { return grain == GraphGrain::iteration; });
+  std::vector<GraphPlanOutcome> to(std::span<const Question> questions) {
+    const bool only_iteration = std::ranges::all_of(questions, [](const Question& question) {
+      return question.granularity == Granularity::iteration;
+    });
     for (const Goal& goal : goals_) {
       one_clock_.push_back(best_single_clock(goal));
       bounds_.push_back(only_iteration ? GoalBound{} : bound_of(goal));
@@ -43,10 +54,9 @@ class GoalSearch {
     for (int i = 0; i < refinements_of_budgets && !context_.stop_requested(); ++i)
       ask(slacks_beside_best(i < refinements));
     std::vector<GraphPlanOutcome> outcomes;
-    for (std::size_t g = 0; g < goals_.size(); ++g) {
-      const double bound = planner_.limited_together() ? 0.0 : bounds_[g].least_frac;
-      for (const GraphGrain grain : grains_)
-        outcomes.push_back(outcome_of(goals_[g], grain, one_clock_[g], bound));
+    for (std::size_t q = 0; q < questions.size(); ++q) {
+      const double bound = planner_.limited_together() ? 0.0 : bounds_[goal_of_[q]].least_frac;
+      outcomes.push_back(outcome_of(questions[q], one_clock_[goal_of_[q]], bound));
     }
     return outcomes;
   }
@@ -91,11 +101,17 @@ class GoalSearch {
       const Contender one = contender(goal, Cost{run.span_s, run.energy_j}, defaults(), gpus_);
       return std::pair(!one.holds, one.objective_frac);
     });
+    return outcome_of(GraphGrain::iteration, uniform_plan(model_.graph(), best->clock));
+  }
+
+  [[nodiscard]] GraphPlanOutcome outcome_of(GraphGrain grain, GraphPlan plan) const {
     GraphPlanResult result;
-    result.question = {GraphGrain::iteration, slack_of(best->span_s)};
-    result.deadline_s = best->span_s;
-    result.plan = uniform_plan(model_.graph(), best->clock);
-    result.run = GraphSimulator(model_, planner_.grid()).run(result.plan);
+    if (!plan.clock_of_activity.empty()) {
+      result.run = GraphSimulator(model_, planner_.grid()).run(plan);
+      result.plan = std::move(plan);
+      result.deadline_s = result.run.span_s;
+      result.question = {grain, slack_of(result.run.span_s)};
+    }
     return rehearsed(model_, planner_, model_, {std::move(result)}).front();
   }
 
@@ -155,10 +171,17 @@ class GoalSearch {
                       defaults(), gpus_);
   }
 
-  [[nodiscard]] GraphPlanOutcome outcome_of(const Goal& goal, GraphGrain grain,
+  [[nodiscard]] GraphPlanOutcome outcome_of(const Question& question,
                                             const GraphPlanOutcome& one_clock, double bound) const {
+    const Goal& goal = question.goal;
+    const GraphGrain grain = question.granularity;
+    const GraphQuestion asked{.grain = grain, .aggregation = question.aggregation};
     const GraphPlanOutcome* best = &one_clock;
-    if (const auto plans = plans_.find(grain); plans != plans_.end()) {
+    GraphPlanOutcome local;
+    if (asked.is_local()) {
+      local = outcome_of(grain, planner_.local_plan(asked, goal));
+      best = &local;
+    } else if (const auto plans = plans_.find(grain); plans != plans_.end()) {
       const auto found = best_of(goal, plans->second);
       if (rank(goal, found->second) < rank(goal, one_clock)) best = &found->second;
     }
@@ -167,6 +190,7 @@ class GoalSearch {
     outcome.goal = goal;
     GraphPlanResult& result = outcome.result;
     result.question.grain = grain;
+    result.question.aggregation = question.aggregation;
     if (!judgement.holds) return outcome;
     result.question.slack_frac = outcome.change.time_frac;
     result.deadline_s = result.run.span_s;
@@ -186,9 +210,11 @@ class GoalSearch {
   GraphPlanner& planner_;
   const GraphRun& baseline_;
   double gpus_;
-  std::span<const Goal> goals_;
-  std::span<const GraphGrain> grains_;
   const RunContext& context_;
+  std::vector<Goal> goals_;           // different ones
+  std::vector<std::string> wants_;    // shape [goals]
+  std::vector<std::size_t> goal_of_;  // shape [questions]
+  std::set<GraphGrain> grains_;
   std::vector<GraphPlanOutcome> one_clock_;  // shape [goals]
   std::vector<GoalBound> bounds_;            // shape [goals]
   std::map<GraphGrain, BySlack> plans_;
@@ -197,11 +223,10 @@ class GoalSearch {
 }  // namespace
 
 std::vector<GraphPlanOutcome> plans_of_goals(const GraphExploration& found,
-                                             std::span<const Goal> goals,
-                                             std::span<const GraphGrain> grains,
+                                             std::span<const Question> questions,
                                              const RunContext& context) {
-  if (goals.empty()) return {};
-  return GoalSearch(found, goals, grains, context).run();
+  if (questions.empty()) return {};
+  return GoalSearch(found, questions, context).to(questions);
 }
 
 }  // namespace rubato

@@ -17,13 +17,11 @@ namespace rubato {
 /// - Its gap is that of the goal, to a bound over all plans of the granularity. Its energy has no
 ///   bound (0).
 /// - A result for a budget that no plan keeps has no plan.
-/// @param found   with model and planner
-/// @param goals   none of them LeastWaste
-/// @param grains  of the plans
-/// @return for each goal those of all grains
+/// - Of local aggregation every unit is best by itself.
+/// @param found      with model and planner
+/// @param questions  no goal of them is LeastWaste
 [[nodiscard]] std::vector<GraphPlanOutcome> plans_of_goals(const GraphExploration& found,
-                                                           std::span<const Goal> goals,
-                                                           std::span<const GraphGrain> grains,
+                                                           std::span<const Question> questions,
                                                            const RunContext& context);
 
 }  // namespace rubato

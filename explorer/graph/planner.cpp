@@ -199,8 +199,43 @@ bool GraphPlanner::shares_no_clocks(const GraphQuestion& question) const {
                               [](std::uint32_t steps) { return steps > 1; });
 }
 
+std::optional<std::vector<ClockId>> GraphPlanner::local_clocks(const LaunchUnits& units,
+                                                               const Goal& goal) const {
+  if (units.size() == 0) return std::vector<ClockId>{};
+  const double idle_w = alone_.least_idle_w() / static_cast<double>(model_.graph().gpus().size());
+  std::vector<double> time_s(units.size() * grid_.size()), energy_j(time_s.size());
+  for (std::uint32_t u = 0; u < units.size(); ++u) {
+    for (const std::uint32_t launch : units.members(u)) {
+      for (std::size_t c = 0; c < grid_.size(); ++c) {
+        const std::size_t cell = u * grid_.size() + c;
+        const double launch_s = beside_.time_s(launch, id_at<ClockId>(c));
+        time_s[cell] += launch_s;
+        energy_j[cell] += beside_.cost_j(launch, id_at<ClockId>(c)) +
+                          (beside_.leads(launch) ? idle_w * launch_s : 0.0);
+      }
+    }
+  }
+  Solution solution =
+      solve_local({units.size(), grid_.size(), std::move(time_s), std::move(energy_j)}, goal,
+                  grid_.default_clock());
+  if (solution.clock_of_unit.empty()) return std::nullopt;
+  return std::move(solution.clock_of_unit);
+}
+
+GraphPlan GraphPlanner::local_plan(const GraphQuestion& question, const Goal& goal) const {
+  const LaunchUnits units = units_of(question);
+  const auto clocks = local_clocks(units, goal);
+  return clocks ? plan_of(units, *clocks) : GraphPlan{};
+}
+
 void GraphPlanner::answer(GraphPlanResult& result, const RunContext& context) {
   const LaunchUnits units = units_of(result.question);
+  if (result.question.is_local()) {
+    // Launches that are in time are a run in time, unless they slow each other down.
+    auto clocks = local_clocks(units, LeastWaste{result.question.slack_frac});
+    if (clocks) repair(result, units, std::move(*clocks), context);
+    return;
+  }
   const double least_s = prices_->rounder.least_time_s();
   if (shares_no_clocks(result.question)) {
     search_targets(

@@ -111,6 +111,11 @@ class GraphPlanner {
   /// See rubato::looks_at.
   [[nodiscard]] bool looks_at(const GraphQuestion& question, const GraphQuestion& other) const;
 
+  /// Every unit by itself at its best clock for a goal: the time and energy of its launches, as
+  /// slow as beside each other at the default clocks, and the idle power of their GPU.
+  /// @return empty where a unit has no clock that keeps the goal
+  [[nodiscard]] GraphPlan local_plan(const GraphQuestion& question, const Goal& goal) const;
+
   /// A plan for one more question, without a bound.
   /// @param question  iteration or automatic
   /// @param asked     an automatic one of those last asked: the search starts from its prices
@@ -141,6 +146,8 @@ class GraphPlanner {
   [[nodiscard]] double bound_j(double deadline_s) const;
   [[nodiscard]] double target_s(double deadline_s) const;
   [[nodiscard]] LaunchUnits units_of(const GraphQuestion& question) const;
+  [[nodiscard]] std::optional<std::vector<ClockId>> local_clocks(const LaunchUnits& units,
+                                                                 const Goal& goal) const;
   [[nodiscard]] const StepRepeats& repeats_of(const GraphQuestion& question) const {
     return question.own_steps ? own_ : shared_;
   }

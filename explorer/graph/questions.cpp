@@ -10,27 +10,8 @@
 
 namespace rubato {
 
-std::string_view name_of(GraphGrain value) noexcept {
-  switch (value) {
-    case GraphGrain::iteration: return "iteration";
-    case GraphGrain::gpu: return "gpu";
-    case GraphGrain::pass: return "pass";
-    case GraphGrain::kernel: return "kernel";
-    case GraphGrain::launch: return "launch";
-    case GraphGrain::automatic: break;
-  }
-  return "segment";
-}
-
-std::optional<GraphGrain> grain_named(std::string_view name) noexcept {
-  for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
-                                 GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic}) {
-    if (name_of(grain) == name) return grain;
-  }
-  return std::nullopt;
-}
-
 bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other) {
+  if (question.is_local() || other.is_local()) return question == other;
   const bool has_own_steps = other.own_steps && other.grain >= GraphGrain::launch;
   return other.grain <= question.grain && (question.own_steps || !has_own_steps);
 }
@@ -71,6 +52,7 @@ std::vector<GraphQuestion> questions_within(std::span<const GraphQuestion> asked
       within.push_back(one);
   };
   for (const GraphQuestion& question : asked) {
+    if (question.is_local()) continue;
     for (const GraphGrain grain :
          {GraphGrain::gpu, GraphGrain::pass, GraphGrain::kernel, GraphGrain::launch}) {
       if (grain > question.grain || (grain == GraphGrain::gpu && gpus == 1)) continue;
@@ -180,7 +162,7 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   for (const std::size_t q : order) {
     GraphPlanResult& result = results[q];
     const GraphGrain grain = result.question.grain;
-    try_uniform(result);
+    if (!result.question.is_local()) try_uniform(result);
     result.status = SolveStatus::time_limit;  // stopped: what is known by now, without a bound
     if (context.stop_requested() || grain == GraphGrain::automatic) continue;
     if (grain != GraphGrain::iteration) answer(result, context);

@@ -3,20 +3,14 @@
 
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
+
+#include "explorer/goal.hpp"
 
 namespace rubato {
 
-/// What gets one clock: the whole run, each GPU, each pass on a GPU, each kernel of a pass on a
-/// GPU, or each launch, changes of clock free. For the same time a finer plan of these never takes
-/// more energy than a coarser one. Automatic (`segment` for users) counts what changes of clock
-/// take: runs of launches share a clock.
-enum class GraphGrain { iteration, gpu, pass, kernel, launch, automatic };
-[[nodiscard]] std::string_view name_of(GraphGrain value) noexcept;
-[[nodiscard]] std::optional<GraphGrain> grain_named(std::string_view name) noexcept;
+using GraphGrain = Granularity;
 
 /// Least energy within (1 + slack_frac) x the time at the default clocks.
 struct GraphQuestion {
@@ -28,6 +22,12 @@ struct GraphQuestion {
   /// Of automatic: least time from the effect of a change to the next request, >= 0. It counts
   /// where it is longer than the dwell of the switch model.
   double dwell_s = 0.0;
+  /// Local: the launches of every unit take no more than the slack longer by themselves.
+  Aggregation aggregation = Aggregation::global;
+
+  [[nodiscard]] bool is_local() const noexcept {
+    return aggregation == Aggregation::local && grain != GraphGrain::iteration;
+  }
 
   friend bool operator==(const GraphQuestion&, const GraphQuestion&) = default;
 };

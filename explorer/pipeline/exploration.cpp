@@ -19,6 +19,7 @@
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/plan/defaults.hpp"
 #include "explorer/plan/goal_bound.hpp"
+#include "explorer/plan/refusals.hpp"
 
 namespace rubato {
 
@@ -237,14 +238,6 @@ Trace microbatch_trace(const PipelineSplit& split) {
   return generate_training_step(microbatch_shape(split)).trace;
 }
 
-void check_pipeline_question(const Question& question) {
-  const bool known_granularity =
-      question.granularity == Granularity::pass || question.granularity == Granularity::kernel;
-  if (known_granularity && question.aggregation == Aggregation::global) return;
-  throw UsageError(
-      "pipelines are planned with granularity 'pass' or 'kernel' and global aggregation only");
-}
-
 Exploration explore_pipeline(const ExplorationInput& input, const PipelineSplit& split) {
   const auto start = Clock::now();
   ExplorationInput profile = input;
@@ -257,7 +250,7 @@ Exploration explore_pipeline(const ExplorationInput& input, const PipelineSplit&
     for (Totals& sum : *sums) per_stage.spread(sum, split.microbatches);
   }
   for (const Question& question : input.questions) {
-    check_pipeline_question(question);
+    refuse_unanswerable(RunKind::stages, question);
     const bool per_kernel = question.granularity == Granularity::kernel;
     const PipelineQuestions pipeline(
         input, split, per_kernel ? PassClocks::per_kernel : PassClocks::per_pass, question);

@@ -23,14 +23,11 @@ struct PipelineSplit {
 /// @throws UsageError if a size is 0 or does not divide what it splits
 [[nodiscard]] Trace microbatch_trace(const PipelineSplit& split);
 
-/// @throws UsageError unless the question has a clock per pass or kernel and one global budget
-void check_pipeline_question(const Question& question);
-
 /// Answers the questions with plans of the whole pipeline. A clock per kernel is one inside each
 /// pass. Energies are means over the stages: of one GPU, as those of explore(). Waiting is in the
 /// totals only: the baseline's sums by pass and by kernel are without it. Plans have no such sums.
 /// `input.trace` is microbatch_trace(split).
-/// @throws what make_schedule, model_profile and check_pipeline_question throw
+/// @throws what make_schedule, model_profile and refuse_unanswerable throw
 [[nodiscard]] Exploration explore_pipeline(const ExplorationInput& input,
                                            const PipelineSplit& split);
 

@@ -66,6 +66,7 @@ Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& pl
     one.clocks = std::ssize(clocks);
   }
   one.granularity = name_of(result.question.grain);
+  one.aggregation = name_of(result.question.aggregation);
   one.comm_sms = plan.comm_sms;
   return one;
 }

@@ -1,6 +1,7 @@
 #include "tools/options/questions.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,7 +26,8 @@ constexpr double most_pct = 1e6;
 
 Granularity granularity_of(const std::string& name) {
   if (const auto value = granularity_named(name)) return *value;
-  unknown("--granularity", name, {"iteration", "pass", "kernel", "segment"});
+  unknown("--granularity", name,
+          {"iteration", "gpu", "stage", "pass", "microbatch", "kernel", "launch", "segment"});
 }
 
 Aggregation aggregation_of(const std::string& name) {
@@ -111,6 +113,12 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
   app.add_option("--power-budget", o.power_budget_w,
                  "Goal time: average power over an iteration, W");
   add_price_options(app, o.prices);
+}
+
+std::vector<Aggregation> aggregations_of(const QuestionOptions& o) {
+  std::vector<Aggregation> values;
+  std::ranges::transform(o.aggregations, std::back_inserter(values), aggregation_of);
+  return values;
 }
 
 std::vector<Question> questions_of(const QuestionOptions& o) {

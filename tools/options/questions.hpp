@@ -37,6 +37,7 @@ void add_question_options(CommandLine& app, QuestionOptions& options);
 /// @throws UsageError for names that are not known, listing near ones, for goal `time` unless
 ///         it has one budget > 0, and for goal `cost` without a price of energy
 [[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options);
+[[nodiscard]] std::vector<Aggregation> aggregations_of(const QuestionOptions& options);
 
 /// The goals asked for that have no slack. @throws as questions_of()
 [[nodiscard]] std::vector<Goal> goals_besides_waste(const QuestionOptions& options);

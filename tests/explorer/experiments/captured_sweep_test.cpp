@@ -51,7 +51,7 @@ class CapturedSweep : public SweepFixture {
   static void expect_as_explored(const SweepPlan& all, const std::filesystem::path& db,
                                  const std::filesystem::path& capture) {
     for (const Unit& unit : all.units) {
-      const auto& question = std::get<CapturedQuestion>(unit.question);
+      const Question& question = unit.question;
       GraphExplorationInput input{.captures = {import_capture(capture)},
                                   .spec = load_gpu_spec("a100-sxm4-80gb"),
                                   .captured_clock = {},
@@ -83,7 +83,7 @@ class CapturedSweep : public SweepFixture {
       EXPECT_EQ(std::get<std::int64_t>(row[6]), outcome.counted->in_time ? 1 : 0);
       EXPECT_DOUBLE_EQ(std::get<double>(row[7]), 1e6 * input.switching->core.latency_s());
       EXPECT_DOUBLE_EQ(std::get<double>(row[8]), 100.0 * question.slack_frac);
-      EXPECT_EQ(std::get<std::string>(row[9]), name_of(question.grain));
+      EXPECT_EQ(std::get<std::string>(row[9]), name_of(question.granularity));
       const GraphCoverage& c = found.coverage;
       EXPECT_NEAR(std::get<double>(row[10]), 100.0 * c.anchored_s / c.total_s(), 1e-9);
       EXPECT_NEAR(std::get<double>(row[11]), 100.0 * c.guessed_split_s / c.total_s(), 1e-9);
@@ -140,13 +140,13 @@ TEST_F(CapturedSweep, TheFrontIsThatOfNoUnit) {
       "ORDER BY 1, 2";
   std::vector<std::vector<SqlValue>> first;
   for (std::size_t u = 0; u < all.units.size(); ++u) {
-    const auto& question = std::get<CapturedQuestion>(all.units[u].question);
+    const Question& question = all.units[u].question;
     const std::filesystem::path db = file("first" + std::to_string(u) + ".db");
     SweepStore store(db);
     store.begin(all);
     EXPECT_EQ(run_sweep(all, {u}, store, {1, "test"}, {}, {}).finished, 1U);
     const auto stored = rows(db, front);
-    if (question.grain == GraphGrain::iteration) {
+    if (question.granularity == GraphGrain::iteration) {
       EXPECT_TRUE(stored.empty());
       continue;
     }
@@ -296,18 +296,18 @@ TEST_F(CapturedSweep, GoalsAreThoseOfAnExploration) {
   store.begin(all);
   EXPECT_EQ(run_sweep(all, {0, 1, 2, 3, 4, 5, 6, 7}, store, {1, "test"}, {}, {}).finished, 8U);
   for (const Unit& unit : all.units) {
-    const auto& question = std::get<CapturedQuestion>(unit.question);
+    const Question& question = unit.question;
     const GraphExploration found = explore_captured(graph_exploration_input(all, unit));
     ASSERT_EQ(found.plans.size(), 1U);
     const GraphPlanOutcome& plan = found.plans.front();
-    EXPECT_EQ(plan.result.question.grain, question.grain);
-    EXPECT_EQ(name_of(plan.asked_goal()), name_of(*question.goal));
+    EXPECT_EQ(plan.result.question.grain, question.granularity);
+    EXPECT_EQ(name_of(plan.asked_goal()), name_of(question.goal));
     const auto stored = ResultStore::open_read_only(file("goals.db"))
                             .query(
                                 "SELECT energy_change_pct FROM v_plans WHERE goal = ? AND "
                                 "granularity = ?",
-                                {SqlValue(std::string(name_of(*question.goal))),
-                                 SqlValue(std::string(name_of(question.grain)))});
+                                {SqlValue(std::string(name_of(question.goal))),
+                                 SqlValue(std::string(name_of(question.granularity)))});
     ASSERT_EQ(stored.rows.size(), 2U);  // of two latencies, which one clock does not meet
     EXPECT_DOUBLE_EQ(std::get<double>(stored.rows.front().front()),
                      100.0 * plan.change.energy_frac);
@@ -324,12 +324,14 @@ TEST_F(CapturedSweep, AFolderWithWildcardsInItsNameIsAFolder) {
 TEST_F(CapturedSweep, SaysWhatItCannotPlan) {
   const std::string capture = "capture = 'made.json'\n";
   expect_error<DataError>([&] { (void)plan(capture + "granularity = 'passes'\n"); },
-                          "granularity 'passes' is not known for captured runs",
+                          "granularity 'passes' is not known; did you mean 'pass'",
                           "leave impossible combinations out");
   expect_error<DataError>([&] { (void)plan(capture + "goal = 'time'\n"); },
                           "goal 'time' needs either energy_budget_j or power_budget_w");
-  expect_error<DataError>([&] { (void)plan(capture + "aggregation = 'local'\n"); },
-                          "captured runs are planned with global aggregation");
+  expect_error<DataError>([&] { (void)plan(capture + "tolerance_pct = 1\n"); },
+                          "captured runs have no tolerance");
+  expect_error<DataError>([&] { (void)plan(capture + "granularity = 'stage'\n"); },
+                          "captures do not say which ranks form a stage");
   expect_error<UsageError>(
       [&] {
         Point point;

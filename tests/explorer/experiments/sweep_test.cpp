@@ -121,7 +121,7 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   expect_error<DataError>([&] { (void)plan("microbatches = 3\n"); },
                           "a batch of 4 cannot be cut into 3 equal microbatches");
   expect_error<DataError>([&] { (void)plan("microbatches = 2\naggregation = 'local'\n"); },
-                          "pipelines are planned with granularity 'pass' or 'kernel'");
+                          "pipelines have no plans of local aggregation");
 }
 
 // With changes of clock counted.

@@ -61,7 +61,10 @@ RC_GTEST_PROP(GoalSearch, PlanIsNoWorseThanOneClockAndNoBetterThanTheBound, ()) 
   found.planner = std::make_unique<GraphPlanner>(*found.model, grid);
   const GraphRun& defaults = found.planner->baseline();
   const std::array goals{arbitrary_goal(defaults.span_s, defaults.total_energy_j)};
-  const auto outcomes = plans_of_goals(found, goals, all_grains, {});
+  std::vector<Question> questions;
+  for (const GraphGrain grain : all_grains)
+    questions.push_back({grain, Aggregation::global, goals.front()});
+  const auto outcomes = plans_of_goals(found, questions, {});
   RC_ASSERT(outcomes.size() == all_grains.size());
   double one_clock = std::numeric_limits<double>::infinity();
   for (const GraphPlanOutcome& outcome : outcomes) {

@@ -213,8 +213,8 @@ TEST(GraphPlanner, AbsurdSlacksAreRefused) {
 }
 
 TEST(GraphGrains, NamesAreReadBack) {
-  for (const GraphGrain grain : grains) EXPECT_EQ(grain_named(name_of(grain)), grain);
-  EXPECT_FALSE(grain_named("layer"));
+  for (const GraphGrain grain : grains) EXPECT_EQ(granularity_named(name_of(grain)), grain);
+  EXPECT_FALSE(granularity_named("layer"));
 }
 
 // Clocks of units on costs of launches alone, by brute force over all of them.

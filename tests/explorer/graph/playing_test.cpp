@@ -64,8 +64,8 @@ TEST(Playing, AutomaticPlansKeepTheirDeadlineInAllSteps) {
   GraphExplorationInput input = made_exploration_input({}, {}, switching);
   input.captures = {made_step({.steps = 5, .layers = 12, .launches_per_layer = 6}, vary)};
   for (const double slack : {0.0, 0.01, 0.03, 0.1}) {
-    input.questions.push_back({GraphGrain::iteration, slack});
-    input.questions.push_back({GraphGrain::automatic, slack});
+    input.questions.push_back({Granularity::iteration, Aggregation::global, LeastWaste{slack}});
+    input.questions.push_back({Granularity::automatic, Aggregation::global, LeastWaste{slack}});
   }
   const GraphExploration found = explore_captured(input);
   std::uint64_t changes = 0;

@@ -54,7 +54,7 @@ TEST(Odds, OfCapturedRunsAreKeptAndCostSavings) {
   GraphExplorationInput input = made_exploration_input({.layers = 2}, {});
   for (const double slack : {0.0, 0.02, 0.05, 0.1}) {
     for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::pass})
-      input.questions.push_back({grain, slack});
+      input.questions.push_back({grain, Aggregation::global, LeastWaste{slack}});
   }
   std::vector<double> before;
   for (const double odds : {0.0, 0.9, 0.99}) {

@@ -177,7 +177,8 @@ GraphExploration explored_on(const char* gpu, const char* clock, std::optional<d
       .grid = "full",
       .power_limit_w = limit_w,
       .switching = switching,
-      .questions = {{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}};
+      .questions = {{Granularity::iteration},
+                    {Granularity::kernel, Aggregation::global, LeastWaste{0.05}}}};
   input.captured_clock = parse_clock_pair(input.spec, clock);
   return explore_captured(input);
 }

@@ -50,8 +50,9 @@ TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
 TEST(PlanChoice, OfACapturedRunTheCheapestAsPlayed) {
   const TemporaryFolder folder;
   GraphExplorationInput input = made_exploration_input({.layers = 3}, {{GraphGrain::kernel, 0.0}});
-  input.goals = {LeastCost{dear_time}};
-  input.goal_grains = {GraphGrain::iteration, GraphGrain::pass, GraphGrain::kernel};
+  for (const Granularity granularity :
+       {Granularity::iteration, Granularity::pass, Granularity::kernel})
+    input.questions.push_back({granularity, Aggregation::global, LeastCost{dear_time}});
   const GraphExploration found = explore_captured(input);
   store_graph_run(folder / "r.db", {{"a.json"}, "1593/1410", ClockSource::given, "explore"}, found);
   const GraphRun& base = found.planner->baseline();

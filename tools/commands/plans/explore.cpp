@@ -211,11 +211,11 @@ bool is_captured_run(const ExploreOptions& o) { return !o.ranks.empty() || names
 
 ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
                         const RunContext& context) {
-  refuse(line,
-         {"--cluster", "--aggregation", "--tolerance", "--per-segment", "--per-pass", "--table",
-          "--missing", "--gap"},
-         "does nothing for a captured run",
-         "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows it");
+  refuse(
+      line,
+      {"--cluster", "--tolerance", "--per-segment", "--per-pass", "--table", "--missing", "--gap"},
+      "does nothing for a captured run",
+      "'rubato trace import FILE -o step.json' makes a trace of one stream, which knows it");
   refuse_without_goal(o.questions, line);
   const bool waste = std::ranges::any_of(o.questions.goals, names_waste);
   std::vector<Goal> goals = goals_besides_waste(o.questions);
@@ -238,6 +238,7 @@ ExitStatus run_captured(const ExploreOptions& o, const CommandLine& line,
       .switching = given_switching(line, o.switching),
       .granularities =
           line.has("--granularity") ? o.questions.granularities : std::vector<std::string>{},
+      .aggregations = aggregations_of(o.questions),
       .slacks_pct = line.has("--slack") ? o.questions.slacks_pct : std::vector<double>{},
       .disturbance = o.disturbance,
       .comm_sms = comm_sms_of(o.comm_sms),

@@ -83,7 +83,8 @@ GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& capture
   }
 }
 
-std::vector<GraphGrain> grains_of(const CapturedRunOptions& o, const GraphExplorationInput& input) {
+std::vector<Granularity> grains_of(const CapturedRunOptions& o,
+                                   const GraphExplorationInput& input) {
   static const std::vector<std::string> all{"iteration", "gpu",    "pass",
                                             "kernel",    "launch", "segment"};
   std::size_t gpus = 0;
@@ -93,9 +94,9 @@ std::vector<GraphGrain> grains_of(const CapturedRunOptions& o, const GraphExplor
     names = all;
     if (gpus == 1) std::erase(names, "gpu");
   }
-  std::vector<GraphGrain> grains;
+  std::vector<Granularity> grains;
   for (const std::string& name : names) {
-    const auto grain = grain_named(name);
+    const auto grain = granularity_named(name);
     if (!grain) {
       throw UsageError(fmt::format("--granularity '{}' is not known for captured runs{}", name,
                                    did_you_mean(name, all)));
@@ -106,16 +107,23 @@ std::vector<GraphGrain> grains_of(const CapturedRunOptions& o, const GraphExplor
 }
 
 void ask(const CapturedRunOptions& o, GraphExplorationInput& input) {
-  const std::vector<GraphGrain> grains = grains_of(o, input);
   std::vector<double> slacks_pct = o.slacks_pct;
   if (slacks_pct.empty()) slacks_pct = {0.0, 1.0, 2.0, 5.0};
-  if (!o.waste) slacks_pct.clear();
-  for (const double slack_pct : slacks_pct) {
-    for (const GraphGrain grain : grains)
-      input.questions.push_back({grain, slack_pct / percent, o.own_steps});
+  std::vector<Goal> goals;
+  if (o.waste) {
+    for (const double slack_pct : slacks_pct) goals.emplace_back(LeastWaste{slack_pct / percent});
   }
-  input.goals = o.goals;
-  input.goal_grains = grains;
+  goals.insert(goals.end(), o.goals.begin(), o.goals.end());
+  for (const Goal& goal : goals) {
+    for (const Granularity granularity : grains_of(o, input)) {
+      for (const Aggregation aggregation : o.aggregations) {
+        const bool is_asked = !o.granularities.empty() || aggregation == Aggregation::global ||
+                              granularity != Granularity::automatic;
+        if (is_asked) input.questions.push_back({granularity, aggregation, goal});
+      }
+    }
+  }
+  input.own_steps = o.own_steps;
 }
 
 std::string arcs_text(const ArcCounts& arcs) {

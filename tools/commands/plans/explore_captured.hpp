@@ -23,7 +23,8 @@ struct CapturedRunOptions {
   std::optional<double> power_limit_w, time_limit_s;
   std::optional<SwitchOptions> switching;  ///< nothing: as the spec knows, if it does
   std::vector<std::string> granularities;  ///< empty: all
-  std::vector<double> slacks_pct;          ///< empty: 0, 1, 2, 5
+  std::vector<Aggregation> aggregations{Aggregation::global};
+  std::vector<double> slacks_pct;  ///< empty: 0, 1, 2, 5
   DisturbanceOptions disturbance;
   std::optional<std::vector<double>> comm_sms;  ///< as GraphExplorationInput::comm_sms
   double odds_pct = 90.0;

@@ -217,7 +217,6 @@ ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
   each.step = o.step.step;
   each.partial = o.step.partial;
   each.format = o.format;
-  each.granularities = {std::string(name_of(plan.question.grain))};
   const auto transfer_to = [&](std::size_t i) -> DrawnTransfer {
     each.files = runs[i];
     CapturedRun run = captured_run(each, context);

@@ -72,13 +72,14 @@ TransferredPlan name_of(const StoredPlan& plan) {
 }
 
 TransferredPlan name_of(const StoredGraphPlan& plan) {
-  return {.plan = fmt::format("plan {}", plan.plan_id),
-          .question = fmt::format("{}, in at most {} % more time", name_of(plan.question.grain),
-                                  format_number(percent * plan.question.slack_frac)),
-          .found_on = plan.captures,
-          .gpu = printable(plan.gpu),
-          .id = plan.plan_id,
-          .captured = true};
+  return {
+      .plan = fmt::format("plan {}", plan.plan_id),
+      .question = fmt::format("{}, in at most {} % more time", name_of(plan.question.granularity),
+                              format_number(percent * *allowed_frac(plan.question))),
+      .found_on = plan.captures,
+      .gpu = printable(plan.gpu),
+      .id = plan.plan_id,
+      .captured = true};
 }
 
 std::string plan_words(const TransferredPlan& plan) {

@@ -1,0 +1,78 @@
+#include "explorer/plan/refusals.hpp"
+
+#include <array>
+#include <string>
+
+#include "common/error.hpp"
+
+namespace rubato {
+
+namespace {
+
+struct Refusal {
+  std::optional<RunKind> kind;  // nothing: of each
+  bool (*is_asked)(const Question&);
+  std::string_view because, hint = {};
+};
+
+template <Granularity... units>
+bool asks_for(const Question& question) {
+  return ((question.granularity == units) || ...);
+}
+
+bool has_no_slack(const Question& question) { return !allowed_frac(question); }
+
+constexpr std::array refusals{
+    Refusal{{},
+            [](const Question& question) {
+              return question.granularity == Granularity::automatic &&
+                     question.aggregation == Aggregation::local;
+            },
+            "granularity 'segment' has no plans of local aggregation: neighbours share a change of "
+            "clock, so no launch can meet the limit by itself"},
+    Refusal{RunKind::trace, asks_for<Granularity::stage>, "a trace of one GPU has no stages",
+            "granularity iteration has one clock for all of it"},
+    Refusal{RunKind::trace, asks_for<Granularity::launch>,
+            "a trace holds how often a kernel is launched, and all its launches are alike",
+            "granularity kernel, or segment"},
+    Refusal{RunKind::trace,
+            [](const Question& question) {
+              return question.granularity == Granularity::automatic && has_no_slack(question);
+            },
+            "granularity 'segment' plans for goal 'strict_waste' or 'relaxed_waste' only: its "
+            "search is for a time"},
+    Refusal{RunKind::capture, asks_for<Granularity::stage>,
+            "captures do not say which ranks form a stage", "granularity gpu has a clock for each"},
+    Refusal{RunKind::capture, asks_for<Granularity::microbatch>,
+            "captures are planned by kind of pass, not for each microbatch",
+            "granularity pass, launch or segment"},
+    Refusal{RunKind::capture,
+            [](const Question& question) {
+              const auto* waste = std::get_if<LeastWaste>(&question.goal);
+              return waste != nullptr && waste->tolerance_frac != 0.0;
+            },
+            "captured runs have no tolerance: all changes are against the same replay",
+            "add it to the slack"},
+    Refusal{RunKind::stages,
+            [](const Question& question) {
+              return !asks_for<Granularity::pass, Granularity::microbatch, Granularity::kernel>(
+                  question);
+            },
+            "pipelines are planned with granularity 'pass' or 'kernel' only: a stage that waits "
+            "for others changes its clock from pass to pass"},
+    Refusal{RunKind::stages,
+            [](const Question& question) { return question.aggregation == Aggregation::local; },
+            "pipelines have no plans of local aggregation: what a pass may take follows from the "
+            "passes that wait for it"},
+};
+
+}  // namespace
+
+void refuse_unanswerable(RunKind kind, const Question& question) {
+  for (const Refusal& one : refusals) {
+    if (one.kind.value_or(kind) == kind && one.is_asked(question))
+      throw UsageError(std::string(one.because), {.in = {}, .hint = std::string(one.hint)});
+  }
+}
+
+}  // namespace rubato
