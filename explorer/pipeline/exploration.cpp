@@ -4,21 +4,19 @@
 #include <array>
 #include <chrono>
 #include <iterator>
-#include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "explorer/limited_exploration.hpp"
+#include "explorer/pipeline/goal_plan.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/plan/defaults.hpp"
-#include "explorer/plan/goal_bound.hpp"
 #include "explorer/plan/refusals.hpp"
 
 namespace rubato {
@@ -90,8 +88,8 @@ class PipelineQuestions {
     const auto* waste = std::get_if<LeastWaste>(&question.goal);
     PlanResult result;
     result.question = question;
-    const PipelineResult found =
-        waste != nullptr ? with_odds(deadline_s(*waste)) : best(question.goal);
+    const PipelineResult found = waste != nullptr ? with_odds(deadline_s(*waste))
+                                                  : plan_for(planner_, wanted(question.goal));
     result.status = found.status;
     result.solve_time_s = seconds_since(start);
     if (!found.found()) return result;
@@ -100,7 +98,8 @@ class PipelineQuestions {
                                         : one.objective_frac * by_default(question.goal);
     result.lower_bound = per_stage_.energy_j(found.lower_bound_j);
     if (waste == nullptr)
-      result.lower_bound = bound_of(question.goal).least_frac * by_default(question.goal);
+      result.lower_bound =
+          bound_of(planner_, wanted(question.goal)).least_frac * by_default(question.goal);
     result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
     result.sim.total = per_stage_.of(found.run, passes());
     result.interval = waste != nullptr ? found.interval : intervals_.of(found.plan);
@@ -154,48 +153,10 @@ class PipelineQuestions {
                      defaults());
   }
 
-  [[nodiscard]] GoalBound bound_of(const Goal& goal) const {
-    const Frontier& frontier = planner_.frontier();
-    const auto least_j = [&](double from_s, double to_s) {
-      return per_stage_.energy_j(frontier.lower_bound_j(to_s) +
-                                 planner_.waiting_power_w() * from_s);
-    };
-    return goal_bound(goal, planner_.least_time_s(), frontier.slowest_time_s, least_j, defaults(),
-                      1.0);
-  }
-
-  // Plans are made around the time at which the frontier has the goal least, then half-way to the
-  // neighbours of the best one: more often for a budget, which has an edge.
-  [[nodiscard]] PipelineResult best(const Goal& goal) const {
-    const int rounds = std::holds_alternative<LeastTime>(goal) ? 7 : 2;
-    constexpr double around_frac = 0.02;
-    std::map<double, PipelineResult> plans;
-    const auto ask = [&](std::vector<double> times_s) {
-      std::erase_if(times_s, [&](double time_s) { return time_s < planner_.least_time_s(); });
-      const std::vector<PipelineResult> asked = planner_.plan(times_s);
-      for (std::size_t i = 0; i < asked.size(); ++i) plans.emplace(times_s[i], asked[i]);
-    };
-    const double from_s = bound_of(goal).time_s;
-    ask({planner_.least_time_s(), (1.0 - around_frac) * from_s, from_s,
-         (1.0 + around_frac) * from_s, planner_.cheapest_time_s()});
-    const auto least = [&] {
-      return std::ranges::min_element(plans, {}, [&](const auto& plan) {
-        const Contender one = judged(goal, plan.second);
-        return std::tuple(!one.holds, !one.holds || !verdict(plan.second).applicable,
-                          one.objective_frac);
-      });
-    };
-    for (int i = 0; i < rounds; ++i) {
-      const auto chosen = least();
-      std::vector<double> beside_s;
-      if (chosen != plans.begin())
-        beside_s.push_back(0.5 * (std::prev(chosen)->first + chosen->first));
-      if (std::next(chosen) != plans.end())
-        beside_s.push_back(0.5 * (std::next(chosen)->first + chosen->first));
-      ask(std::move(beside_s));
-    }
-    const auto chosen = least();
-    return judged(goal, chosen->second).holds ? chosen->second : PipelineResult{};
+  [[nodiscard]] PipelineGoal wanted(const Goal& goal) const {
+    return {.goal = goal,
+            .of_stages = static_cast<double>(work_.schedule.shape.stages),
+            .can_be_set = [&](const PipelineResult& plan) { return verdict(plan).applicable; }};
   }
 
   static StageModelInput stages_of(const ExplorationInput& input, const PipelineSplit& split,

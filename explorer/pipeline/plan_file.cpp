@@ -58,7 +58,7 @@ class PipelineFile {
     PlanFilePlan plan{
         .role = role,
         .granularity = input_.granularity,
-        .goal = result.prices ? "cost" : "energy",
+        .goal = result.goal ? plan_file_goal(name_of(*result.goal)) : "energy",
         .verdict = result.verdict,
         .promise = {.time_s = result.run.time_s,
                     .energy_j = boards_j(result.energy_j, result.run.time_s),
@@ -66,9 +66,10 @@ class PipelineFile {
                     .energy = {.value_pct = boards_change_pct(result.energy_j, result)},
                     .gap_pct = percent * result.gap_frac,
                     .clock_changes = static_cast<std::int64_t>(result.run.clock_switches)}};
-    if (!result.prices) plan.slack_pct = percent * (result.deadline_s / base.time_s - 1.0);
+    if (!result.goal) plan.slack_pct = percent * (result.deadline_s / base.time_s - 1.0);
     if (result.odds_in_time) plan.promise.odds_in_time_pct = percent * *result.odds_in_time;
-    if (file_.run.host_power_w == 0.0) plan.promise.lower_bound_j = result.lower_bound_j;
+    if (file_.run.host_power_w == 0.0 && !result.goal)
+      plan.promise.lower_bound_j = result.lower_bound_j;
     if (result.interval) {
       const auto energy_j = [&](double pct) { return (1.0 + pct / percent) * base.energy_j; };
       plan.promise.time.low_pct = result.interval->time.low_pct;

@@ -41,7 +41,8 @@ struct PipelineResult {
   /// Interval of the change against the baseline. Nothing yet after plan(): for modelled stages it
   /// comes from PipelineIntervals.
   std::optional<SavingInterval> interval = {};
-  std::optional<Prices> prices = {};        ///< of a plan of least cost: its deadline came of these
+  /// Other than LeastWaste: then the time came of it, and the gap is that of the goal.
+  std::optional<Goal> goal = {};
   PlanVerdict verdict = {};                 ///< whether GPUs can be set to it
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
   double odds_frac = 0.0;                   ///< that were asked for

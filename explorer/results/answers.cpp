@@ -77,8 +77,7 @@ Contender contender_of(const PipelinePlanner& planner, const PipelineResult& pla
   constexpr double digits = 1e12;  // the deadline of no slack has none
   const double slack_frac = std::round(digits * (plan.deadline_s / base.time_s - 1.0)) / digits;
   const bool waits = plan.after_end == AfterEnd::wait;
-  const Goal goal =
-      plan.prices ? Goal{LeastCost{*plan.prices}} : Goal{LeastWaste{.slack_frac = slack_frac}};
+  const Goal goal = plan.goal.value_or(LeastWaste{.slack_frac = slack_frac});
   Cost defaults{base.time_s, base.energy_j};
   if (waits) defaults.energy_j += planner.waiting_power_w() * (plan.deadline_s - base.time_s);
   Contender one = contender(

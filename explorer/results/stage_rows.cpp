@@ -249,8 +249,7 @@ std::vector<PlanRows> stage_plans_rows(const PipelinePlanner& planner,
     rows.contender = contender_of(planner, plan);
     if (record.clock_per_kernel) rows.contender.granularity = "kernel";
     const bool waits = plan.after_end == AfterEnd::wait;
-    const Goal goal = plan.prices ? Goal{LeastCost{*plan.prices}}
-                                  : Goal{LeastWaste{.slack_frac = rows.contender.slack_frac}};
+    const Goal goal = plan.goal.value_or(LeastWaste{.slack_frac = rows.contender.slack_frac});
     add_goal(rows.columns, goal);
     if (waits) rows.columns.front().second = std::string("straggler");
     rows.columns.emplace_back("status", std::string(name_of(plan.status)));
@@ -267,10 +266,9 @@ std::vector<PlanRows> stage_plans_rows(const PipelinePlanner& planner,
       }
       add_changes(rows.columns, changes);
       const double stages = planner.work().schedule.shape.stages;
-      rows.columns.emplace_back(
-          "objective",
-          plan.prices ? plan.prices->of(plan.run.time_s, plan.energy_j, stages) : plan.energy_j);
-      if (!plan.prices) rows.columns.emplace_back("lower_bound", plan.lower_bound_j);
+      rows.columns.emplace_back("objective",
+                                value_of_goal(goal, {plan.run.time_s, plan.energy_j}, stages));
+      if (!plan.goal) rows.columns.emplace_back("lower_bound", plan.lower_bound_j);
       for (const std::string_view gap : {"gap_pct", "applied_gap_pct"})
         rows.columns.emplace_back(gap, percent * plan.gap_frac);
       add_passes(rows, planner.work(), plan, clocks);
