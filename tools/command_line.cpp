@@ -262,6 +262,15 @@ bool CommandLine::knows(const std::string& option) const {
 
 bool CommandLine::has(const std::string& option) const { return app_->count(option) > 0; }
 
+std::vector<std::pair<std::string, std::string>> CommandLine::given() const {
+  std::vector<std::pair<std::string, std::string>> given;
+  for (const CLI::Option* option : std::as_const(*app_).get_options())
+    if (option->count() > 0 && !option->get_lnames().empty())
+      given.emplace_back(option->get_lnames().front(),
+                         fmt::format("{}", fmt::join(option->results(), ",")));
+  return given;
+}
+
 std::vector<std::string> CommandLine::given_of(const std::string& group) const {
   std::vector<std::string> given;
   for (const CLI::Option* option : std::as_const(*app_).get_options())
@@ -272,6 +281,19 @@ std::vector<std::string> CommandLine::given_of(const std::string& group) const {
 
 void CommandLine::final_callback(std::function<void()> action) {
   app_->final_callback(std::move(action));
+}
+
+void parse_words(const std::string& file, std::vector<std::string> words,
+                 const std::function<void(CommandLine&)>& setup) {
+  CLI::App app;
+  CommandLine line(app);
+  setup(line);
+  std::ranges::reverse(words);  // as the parser takes them
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    throw DataError(fmt::format("{}: {}", printable(file), printable(error.what())));
+  }
 }
 
 void refuse(const CommandLine& line, std::initializer_list<const char*> options,

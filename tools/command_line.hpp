@@ -93,6 +93,8 @@ class CommandLine {
   [[nodiscard]] bool knows(const std::string& option) const;
   /// Whether a line that was parsed holds an option, by one of its names.
   [[nodiscard]] bool has(const std::string& option) const;
+  /// What a line that was parsed gives: names without dashes, values joined by commas.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> given() const;
   /// Names of the options of a group that a line that was parsed holds, as they were added.
   [[nodiscard]] std::vector<std::string> given_of(const std::string& group) const;
 
@@ -107,6 +109,11 @@ class CommandLine {
   std::vector<std::unique_ptr<Option>> options_;
   std::vector<std::unique_ptr<CommandLine>> subcommands_;
 };
+
+/// Reads words that come from a file, such as "--stages=4", into options that `setup` adds.
+/// @throws DataError naming the file
+void parse_words(const std::string& file, std::vector<std::string> words,
+                 const std::function<void(CommandLine&)>& setup);
 
 /// @throws UsageError for the first of these options that was given. Its message is the option and
 ///         `why`, such as "does nothing with --table"

@@ -46,7 +46,7 @@ Values values_of(const CLI::Option& option) {
   if (is("--goal")) return {goal_names(), false};
   if (is("--gpu")) return {shipped_gpu_specs()};
   if (is("--cluster")) return {shipped_clusters()};
-  if (is("TRACE") || is("--trace")) return {shipped_traces()};
+  if (is("WORK") || is("TRACE") || is("--trace")) return {shipped_traces()};
   const std::vector<std::string> choices = choices_of(option.get_type_name());
   return {choices, choices.empty()};
 }

@@ -1,6 +1,7 @@
 #include "tools/program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <span>
@@ -53,6 +54,27 @@ std::vector<std::string> known_words(const CLI::App& app, bool options) {
   return words;
 }
 
+// Words that people know from examples and other programs.
+struct Renamed {
+  std::string_view command, word, now;
+};
+constexpr std::array renamed{
+    Renamed{"rubato pipeline", "plan", "rubato explore"},
+    Renamed{"rubato explore", "--ranks", "rubato explore rank0.json.gz rank1.json.gz"},
+    Renamed{"rubato explore", "--profile", "rubato explore stages.csv"},
+    Renamed{"rubato explore", "--model", "rubato explore gpt3-xl --stages N"},
+    Renamed{"rubato explore", "--power-budget", "--budget 280W"},
+    Renamed{"rubato explore", "--energy-budget", "--budget 1500J"},
+    Renamed{"rubato explore", "--price-per-kwh", "--prices kwh=0.12"},
+    Renamed{"rubato explore", "--price-per-gpu-hour", "--prices kwh=0.12,gpu-hour=2"},
+    Renamed{"rubato explore", "--straggler", "--disturb 3:kernels*1.2"},
+    Renamed{"rubato explore", "--throttle", "--disturb 3:1110MHz"},
+    Renamed{"rubato explore", "--slow-link", "--disturb 3:network*1.5"},
+    Renamed{"rubato explore", "--jitter", "--disturb jitter=0.02"},
+    Renamed{"rubato explore", "--switch-latency-us", "--switching latency=22ms"},
+    Renamed{"rubato explore", "--per-kernel", "--list kernels"},
+    Renamed{"rubato explore", "--per-pass", "--list passes"}};
+
 // The first word the parser could not place, if that is what went wrong.
 std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) {
   const std::vector<std::string> left = root.remaining(true);
@@ -75,6 +97,13 @@ std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) 
   const std::string hint = fmt::format("see '{} --help'", command);
   if (const std::string word = unexpected_word(root, error); !word.empty()) {
     const bool option = word.starts_with("-");
+    const std::string name = word.substr(0, word.find('='));
+    for (const Renamed& old : renamed) {
+      if (command == old.command && name == old.word)
+        throw UsageError(fmt::format("{}: unknown {} '{}'; did you mean '{}'?", command,
+                                     option ? "option" : "word", printable(word), old.now),
+                         {.in = {}, .hint = hint});
+    }
     const std::vector<std::string> known = known_words(app, option);
     const auto near = nearest(option ? word.substr(0, word.find('=')) : word, known);
     throw UsageError(

@@ -15,6 +15,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/tools"))
+from stages import explored  # noqa: E402
+
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "docs" / "examples"
 PROFILES = [("gpt3-175b-a100", 83.64), ("gpt3-175b-a40", 70.38), ("bloom-176b-a100", 83.64), ("bloom-176b-a40", 70.38)]
 SHAPES = ["--stage-map 0,1,6,7 --microbatches 4", "--microbatches 12", "--microbatches 96"]
@@ -23,8 +26,7 @@ GPUS = ["rtx-3080-ti", "a100-sxm4-80gb", "a40", "h100-sxm5", "h200-sxm5", "v100-
 STAGES = ["--stages 1 --microbatches 8", "--stages 4 --microbatches 4", "--stages 4 --microbatches 16",
           "--stages 8 --microbatches 32", "--stages 4 --microbatches 8 --schedule gpipe",
           "--stages 4 --microbatches 8 --schedule interleaved --chunks 2", "--stages 4 --microbatches 8 --schedule zb-h1"]
-CHANGES = ["--switch-latency-us 1000", "--switch-latency-us 6000", "--switch-latency-us 22000", "--switch-stall-us 100",
-           "--switch-stall-us 1000", "--switch-latency-us 1000 --mem-switch-latency-us 6000"]
+CHANGES = ["latency=1ms", "latency=6ms", "latency=22ms", "stall=100us", "stall=1ms", "latency=1ms,mem.latency=6ms"]
 KINDS = "--granularity iteration,pass,kernel,launch,segment"
 
 
@@ -33,18 +35,18 @@ def questions(group):
     if group == "profiles":
         for name, blocked in PROFILES:
             for shape in SHAPES:
-                yield f"{name} {shape}", f"pipeline plan --profile {EXAMPLES / name}.csv --blocked-power {blocked} {shape}"
+                yield f"{name} {shape}", f"pipeline --profile {EXAMPLES / name}.csv --blocked-power {blocked} {shape}"
     elif group == "models":
         for shape in STAGES:
             for gpu in GPUS[:4]:
-                for switching in ("none", "spec"):
+                for switching in ("free", "spec"):
                     asked = f"--gpu {gpu} {shape} --switching {switching}"
-                    yield asked, f"pipeline plan --model gpt3-xl --batch 4 {asked} --slack 0,1,2,5,10"
+                    yield asked, f"pipeline --model gpt3-xl --batch 4 {asked} --slack 0,1,2,5,10"
     elif group == "stalls":
         for gpu in GPUS[:2]:
-            for change in ("--switch-stall-us 20000", "--switch-stall-us 1000 --switch-energy-j 1"):
-                asked = f"--gpu {gpu} {change}"
-                yield asked, f"pipeline plan --model gpt3-xl --batch 4 --stages 4 --microbatches 8 {asked} --slack 0,5,20"
+            for change in ("stall=20ms", "stall=1ms,energy=1"):
+                asked = f"--gpu {gpu} --switching {change}"
+                yield asked, f"pipeline --model gpt3-xl --batch 4 --stages 4 --microbatches 8 {asked} --slack 0,5,20"
     elif group == "chains":
         for gpu in GPUS:
             asked = f"--gpu {gpu} --granularity iteration,pass,kernel,segment"
@@ -52,29 +54,34 @@ def questions(group):
     elif group == "switching":
         for gpu, clocks in (("rtx-3080-ti", "full"), ("a100-sxm4-80gb", "full")):
             for change in CHANGES:
-                asked = f"--gpu {gpu} --clocks {clocks} {change}"
+                asked = f"--gpu {gpu} --clocks {clocks} --switching {change}"
                 yield asked, f"explore gpt3-xl --granularity segment {asked} --slack 0,2"
     elif group == "captures":
         yield "run", f"explore {EXAMPLES}/run.pt.trace.json.gz {KINDS} --slack 0,1,2,5"
         yield "core1005", f"explore {EXAMPLES}/clocks/core1005.pt.trace.json.gz {KINDS} --slack 0,1,2,5"
-        yield "four ranks", f"explore --ranks '{EXAMPLES}/pipeline/rank*.pt.trace.json.gz' {KINDS} --slack 2"
+        yield "four ranks", f"explore '{EXAMPLES}/pipeline/rank*.pt.trace.json.gz' {KINDS} --slack 2"
         for line in Path(os.environ.get("ABLATION_CAPTURES", os.devnull)).read_text(encoding="utf-8").splitlines():
             yield line, f"explore {line}"
 
 
 def ask(program, command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run([program, *shlex.split(command), "--json"], capture_output=True, text=True, check=False)
+    words = [*shlex.split(command), "--json"]
+    if words[0] == "pipeline" and words[1].startswith("--"):
+        done = explored(program, words[1:])
+    else:
+        done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         sys.exit(f"{command}: {done.stderr}")
     return json.loads(done.stdout), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
-def deadlines(program, command):
+def slacks(program, command):
     """From the fastest iteration to the one of least energy."""
-    front, _ = ask(program, command.replace("pipeline plan", "pipeline front"))
+    front, _ = ask(program, command.replace("pipeline", "pipeline front", 1))
+    usual_s = front[0]["time_s"] / (1 + front[0]["time_change_pct"] / 100)
     fastest, cheapest = front[0]["time_s"] * (1 + 1e-9), min(front, key=lambda vertex: vertex["energy_j"])["time_s"]
-    return ",".join(repr(fastest + (cheapest - fastest) * i / (DEADLINES - 1)) for i in range(DEADLINES))
+    return ",".join(repr(100 * ((fastest + (cheapest - fastest) * i / (DEADLINES - 1)) / usual_s - 1)) for i in range(DEADLINES))
 
 
 def record(program, groups):
@@ -82,7 +89,7 @@ def record(program, groups):
     for group in groups:
         for name, command in questions(group):
             if group == "profiles":
-                command += " --deadline " + deadlines(program, command)
+                command += " --slack " + slacks(program, command)
             listed, cpu_s = ask(program, command)
             plans = [plan for plan in listed["plans"] if plan["status"] != "-"]
             found[f"{group}: {name}"] = {"cpu_s": cpu_s, "plans": [

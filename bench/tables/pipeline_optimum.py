@@ -13,10 +13,14 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import lil_matrix
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/tools"))
+from stages import explored  # noqa: E402
 
 
 def read_options(path, blocked_w):
@@ -111,17 +115,16 @@ def gap_pct(bound_j, energy_j):
 def against_plans(rubato, profile, blocked_w, stages, microbatches, least_pct="0.25", seconds="45"):
     common = ["--profile", profile, "--blocked-power", blocked_w, "--microbatches", microbatches, "--stage-map", stages, "--json"]
 
-    def run(command, *more):
-        return json.loads(subprocess.run([rubato, "pipeline", command, *common, *more], capture_output=True, text=True, check=True).stdout)
-
-    front = run("front")
+    front = json.loads(subprocess.run([rubato, "pipeline", "front", *common], capture_output=True, text=True, check=True).stdout)
     fastest, slowest = front[0]["time_s"] * (1 + 1e-9), min(front, key=lambda v: v["energy_j"])["time_s"]
     deadlines = [fastest + (slowest - fastest) * i / 59 for i in range(60)]
     chosen = list(map(int, stages.split(",")))
     listed = read_options(profile, float(blocked_w))
     passes, arcs = one_f_one_b(len(chosen), int(microbatches))
     options = [listed[chosen[s], kind] for s, kind, _ in passes]
-    for plan in run("plan", "--deadline", ",".join(map(repr, deadlines)))["plans"][1:]:
+    usual_s = front[0]["time_s"] / (1 + front[0]["time_change_pct"] / 100)
+    slacks = ",".join(repr(100 * (deadline / usual_s - 1)) for deadline in deadlines)
+    for plan in json.loads(explored(rubato, [*common, "--slack", slacks]).stdout)["plans"][1:]:
         if plan["gap_pct"] < float(least_pct):
             continue
         waiting_j = float(blocked_w) * len(chosen) * plan["deadline_s"]

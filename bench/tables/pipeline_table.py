@@ -12,6 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests/tools"))
+from stages import explored  # noqa: E402
+
 RUBATO = sys.argv[1]
 COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 OTHER = sys.argv[3] if len(sys.argv) > 3 else None
@@ -28,15 +31,10 @@ def cpu_s():
     return used.ru_utime + used.ru_stime
 
 
-def run(program, command, *options):
+def measure(program, common, slacks_pct):
     before = cpu_s()
-    done = subprocess.run([program, "pipeline", command, *options, "--json"], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout), cpu_s() - before
-
-
-def measure(program, common, deadlines):
-    asked = [*common, "--deadline", ",".join(map(repr, deadlines))]
-    listed, took = run(program, "plan", *asked)
+    listed = json.loads(explored(program, [*common, "--slack", ",".join(map(repr, slacks_pct)), "--json"], check=True).stdout)
+    took = cpu_s() - before
     plans = listed["plans"][1:]
     gaps = [plan["gap_pct"] for plan in plans]
     cheapest, dearer = float("inf"), 0
@@ -55,10 +53,11 @@ for name, blocked in PROFILES:
     for stage_map, microbatches in SHAPES:
         common = ["--profile", str(EXAMPLES / f"{name}.csv"), "--blocked-power", str(blocked), "--microbatches", str(microbatches)]
         common += ["--stage-map", stage_map] if stage_map else []
-        front, _ = run(RUBATO, "front", *common)
+        front = json.loads(subprocess.run([RUBATO, "pipeline", "front", *common, "--json"], capture_output=True, text=True, check=True).stdout)
         fastest, slowest = front[0]["time_s"] * (1 + 1e-9), min(front, key=lambda v: v["energy_j"])["time_s"]
-        deadlines = [fastest + (slowest - fastest) * i / (COUNT - 1) for i in range(COUNT)]
-        row = f"| {name} | {4 if stage_map else 8} x {microbatches} | {measure(RUBATO, common, deadlines)}"
+        usual_s = front[0]["time_s"] / (1 + front[0]["time_change_pct"] / 100)
+        slacks_pct = [100 * ((fastest + (slowest - fastest) * i / (COUNT - 1)) / usual_s - 1) for i in range(COUNT)]
+        row = f"| {name} | {4 if stage_map else 8} x {microbatches} | {measure(RUBATO, common, slacks_pct)}"
         if OTHER:
-            row += " " + measure(OTHER, common, deadlines)
+            row += " " + measure(OTHER, common, slacks_pct)
         print(row, flush=True)

@@ -136,7 +136,7 @@ def planned(name: str, limit_s: Optional[float], limit_gap_pct: Optional[float],
     return Row(name, [Figure("", "s", at_most=limit_s), Figure("gap", "%", at_most=limit_gap_pct)], measure)
 
 
-SWITCHED = ["explore", "gpt3-xl", "--granularity", "segment", "--switch-latency-us", "6000"]
+SWITCHED = ["explore", "gpt3-xl", "--granularity", "segment", "--switching", "latency=6ms"]
 A100 = ["explore", "gpt3-xl", "--granularity", "segment", "--gpu", "a100-sxm4-80gb", "--switching", "spec", "--clocks", "full"]
 
 
@@ -223,7 +223,7 @@ def all_rows(captures: list[Path]) -> list[Row]:
         planned("explore, A100 as its spec switches", 1.0, 0.02, *A100),
         planned("explore, A100, 2 % slack", 1.0, 0.02, *A100, "--slack", "2"),
         planned("explore, core 1 and memory 6 ms ahead, 763 clocks", None, None, "explore", "gpt3-xl", "--granularity", "segment",
-                "--switch-latency-us", "1000", "--mem-switch-latency-us", "6000", "--clocks", "full"),
+                "--switching", "latency=1ms,mem.latency=6ms", "--clocks", "full"),
         command("sweep-latency with a picture", 2.0, "sweep-latency", "gpt3-xl", "--plot", "latency.svg"),
         Row("sweep of 8,640 units",
             [Figure("1 thread", "units/s of CPU", at_least=500), Figure("1 thread", "units/s of wall time", at_least=500),

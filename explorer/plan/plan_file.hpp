@@ -1,6 +1,6 @@
 #pragma once
 // A plan as a file that sets clocks, of every kind of run: what `rubato export --plan`, `rubato
-// explore --plan-file` and `rubato pipeline plan --plan-file` write and the Python package plays.
+// explore --plan-file` writes and the Python package plays.
 // docs/plan.schema.json says what the names mean, docs/apply.md how the file is used.
 //
 // Energies and changes of energy are of the GPUs alone, without the rest of the node.

@@ -127,28 +127,14 @@ Json slider_json(const ResultStore& store, std::int64_t run, const GpuSpec& spec
 // and slack. Empty where the options are not those of a trace on a GPU.
 std::string planning_line(const Json& run) {
   Json options = Json::parse(run["options_json"].get<std::string>());
-  const auto text = [&](const char* name) { return options.value(name, Json("")); };
-  const auto is_name = [](const Json& value) {
-    return value.is_string() && !value.get_ref<const std::string&>().empty();
-  };
-  if (!is_name(text("trace")) || is_name(text("table")) || !options.contains("gpu")) return "";
-  if (!is_name(text("gpu")) && !is_name(text("cluster")))
-    options["gpu"] = run["gpu"];  // the default one
-  std::string line = fmt::format("rubato explore {}", shell_word(text("trace").get<std::string>()));
-  for (const char* name :
-       {"gpu", "cluster", "captured_clock", "power", "clocks", "power_limit_w", "host_power_w",
-        "switching", "switch_latency_us", "switch_stall_us", "switch_energy_j", "switch_dwell_us",
-        "mem_switch_latency_us", "mem_switch_stall_us", "mem_switch_energy_j"}) {
-    const Json value = text(name);
-    if (!is_name(value) && !value.is_number()) continue;
-    // Options are called as they are stored, but for the unit of power.
-    std::string option = name;
-    if (option == "host_power_w" && value == 0.0) continue;
-    if (option.ends_with("power_limit_w") || option.ends_with("host_power_w"))
-      option.resize(option.size() - std::string_view("_w").size());
-    std::ranges::replace(option, '_', '-');
-    line += fmt::format(" --{} {}", option,
-                        value.is_string() ? shell_word(value.get<std::string>()) : value.dump());
+  if (!options.contains("WORK") || options.contains("table")) return "";
+  if (!options.contains("gpu") && !options.contains("cluster")) options["gpu"] = run["gpu"];
+  std::string line =
+      fmt::format("rubato explore {}", shell_word(options["WORK"].get<std::string>()));
+  for (const char* name : {"gpu", "cluster", "captured-clock", "power", "clocks", "power-limit",
+                           "host-power", "switching"}) {
+    if (options.contains(name))
+      line += fmt::format(" --{} {}", name, shell_word(options[name].get<std::string>()));
   }
   return line;
 }

@@ -305,7 +305,7 @@ PlanFile plan_file(const ResultStore& store, const PlanFileRequest& request) {
   chosen.plans.front().require_in_time();
   if (written.run.kind == "pipeline" && chosen.plans.front().granularity == "kernel") {
     throw UsageError("clocks of the kernels in a pass are not in the database",
-                     {.in = {}, .hint = "'rubato pipeline plan --plan-file' writes them"});
+                     {.in = {}, .hint = "'rubato explore --plan-file' writes them"});
   }
   const StoredBaseline baseline = stored_baseline(store, written.run.id);
   const auto add = [&](const PlanCandidate& stored, PlanRole role) {

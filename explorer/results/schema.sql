@@ -20,7 +20,7 @@ CREATE TABLE runs (
   asked INTEGER NOT NULL CHECK (asked IN (0, 1)),  -- 1: somebody asked for it; 0: an experiment did. 'latest' is the newest with 1
   created_utc TEXT NOT NULL,              -- ISO 8601
   command TEXT NOT NULL,                  -- the command line
-  options_json TEXT,                      -- every option, defaults included
+  options_json TEXT,                      -- options that were given; of an experiment all settings
   program_version TEXT NOT NULL,          -- with the source revision
   build_info TEXT NOT NULL,
   host TEXT NOT NULL,

@@ -27,7 +27,8 @@ START_S = 0.05
 QUICK = "always over in less than a second"
 PYTHON = "of the Python package, whose own tests end it"
 OLDER = "older\n"  # of every file x.* that a command is to replace
-PIPELINE = f"--profile {EXAMPLES}/gpt3-175b-a100.csv --blocked-power 83.64"
+STAGES = f"{EXAMPLES}/gpt3-175b-a100.csv --blocked-power 83.64"
+PIPELINE = f"--profile {STAGES}"
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
 ASKED_PLANS = 13  # of each explore, at least
@@ -37,10 +38,11 @@ COMMANDS = {
     "reproduce": ["reproduce perseus2024 --report x.html"],
     "explore": [
         "explore gpt3-xl --clocks full --granularity segment --slack 0,1,2,3,4,5,6,7,8,9,10,11,12 -o x.json --db new.db --timeline x.timeline.json",
-        "explore gpt3-xl --clocks full --switch-latency-us 1000 --granularity segment --slack 0,1,2,3,4,5,6,7,8 --csv",
+        "explore gpt3-xl --clocks full --switching latency=1ms --granularity segment --slack 0,1,2,3,4,5,6,7,8 --csv",
         f"explore {EXAMPLES}/run.pt.trace.json.gz --clocks full --slack 0,0.5,1,1.5,2,3,4,5,6,7,8,9,10 -o x.csv --db new.db",
         "explore in.json -o x.csv --db new.db",
         "explore gpt3-xl --clocks full --granularity segment --slack 0,1,2,3,4,5,6,7,8,9,10,11,12 -o x.csv --plan-file x.plan.json",
+        f"explore {STAGES} --microbatches 48 --switching stall=1ms --slack 0,1,2,3,4,5,10 -o x.json --timeline x.svg --db new.db --plan-file x.plan.json",
     ],
     "sweep new": QUICK,
     "sweep run": [f"sweep run {EXAMPLES}/experiment.toml --db new.db"],
@@ -49,9 +51,7 @@ COMMANDS = {
     "sweep-latency": ["sweep-latency -o x.csv --plot x.svg --page x.html", "sweep-latency --json"],
     "transfer": ["transfer --db r.db --batches 1,2,3,5,8,10,13,20,30,40 --tp 1,2,4,8 -o x.json --page x.html"],
     "remeasure": ["remeasure --campaigns 100000 -o x.csv"],
-    "pipeline plan": [
-        f"pipeline plan {PIPELINE} --microbatches 48 --switch-stall-us 1000 --slack 0,1,2,3,4,5,10 -o x.json --gantt x.svg --db new.db --plan-file x.plan.json"
-    ],
+    "pipeline describe": QUICK,
     "pipeline front": [f"pipeline front {PIPELINE} --microbatches 1024 --exact -o x.csv"],
     "pipeline straggle": [f"pipeline straggle {PIPELINE} --microbatches 96 --data-parallel 16 --throttle 1.05,1.1,1.2,1.3 --lost-stage -o x.csv"],
     "pipeline scale": [f"pipeline scale {PIPELINE} --profile-scale 10 --tensor-parallel 8 -o x.csv"],

@@ -305,7 +305,7 @@ def check_stages(folder, name, *plan):
         db, path = folder / "stages.db", folder / "stages.json"
         for old in (db, path):
             old.unlink(missing_ok=True)
-        rubato("pipeline", "plan", *plan, "--slack", slack, "--db", db, "--plan-file", path, statuses=(0, 1))
+        rubato("explore", *plan, "--slack", slack, "--db", db, "--plan-file", path, statuses=(0, 1))
         if not path.exists():  # the default clocks are the answer
             continue
         file = load_plan(path)
@@ -341,9 +341,9 @@ with tempfile.TemporaryDirectory() as made:
     for gpu in gpus():
         Run(Path(made), f"gpt3-xl on {gpu}", "gpt3-xl", "--gpu", gpu).check()
     Run(Path(made), "a capture", CAPTURE, "--captured-clock", "1593/1410").check()
-    Run(Path(made), "four ranks", "--ranks", RANKS, "--captured-clock", "1593/1410", "--granularity", "iteration,gpu,pass,segment").check()
-    stages = [check_stages(Path(made), f"gpt3-xl in four stages on {gpu}", "--model", "gpt3-xl", "--stages", 4, "--gpu", gpu) for gpu in gpus()]
-    stages.append(check_stages(Path(made), "a measured profile", "--profile", PROFILE, "--blocked-power", 83.64, "--gpu", "a100-sxm4-80gb"))
+    Run(Path(made), "four ranks", RANKS, "--captured-clock", "1593/1410", "--granularity", "iteration,gpu,pass,segment").check()
+    stages = [check_stages(Path(made), f"gpt3-xl in four stages on {gpu}", "gpt3-xl", "--stages", 4, "--gpu", gpu) for gpu in gpus()]
+    stages.append(check_stages(Path(made), "a measured profile", PROFILE, "--blocked-power", 83.64, "--gpu", "a100-sxm4-80gb"))
     check("most have a plan to play", sum(stages) >= len(stages), stages)
 print(f"{len(failed)} failed")
 sys.exit(1 if failed else 0)

@@ -124,7 +124,7 @@ def finished_any(*command):
 
 
 def pipeline(db, folder):
-    words = ["pipeline", "plan", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches", "4", "--slack", "0,5,10"]
+    words = ["explore", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches", "4", "--slack", "0,5,10"]
     said = json.loads(finished(RUBATO, *words, "--db", db, "--json").stdout)
     said = said["plans"] if isinstance(said, dict) else said
     stored = rows(db, "SELECT * FROM v_answer WHERE kind = 'pipeline' ORDER BY slack_pct")
@@ -164,10 +164,10 @@ def main():
         ranks = sorted((EXAMPLES / "pipeline").glob("rank*.pt.trace.json.gz"))
         for slack in ("0", "5", "0,2,5"):
             one_run(folder, db, "trace", [step, "--slack", slack], [step])
-        one_run(folder, db, "trace", [step, "--goal", "edp,cost", "--price-per-kwh", "0.12", "--price-per-gpu-hour", "0.05", "--granularity", "iteration,pass"], [step])
+        one_run(folder, db, "trace", [step, "--goal", "edp,cost", "--prices", "kwh=0.12,gpu-hour=0.05", "--granularity", "iteration,pass"], [step])
         one_run(folder, db, "trace", [step, "--power-limit", "150", "--slack", "0"], [step])
         one_run(folder, db, "capture", [run, *CAPTURE, "--slack", "1,5"], [run, "--captured-clock", "1593/1410"])
-        one_run(folder, db, "capture", ["--ranks", *ranks, "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--granularity", "iteration,gpu,pass", "--slack", "5"],
+        one_run(folder, db, "capture", [*ranks, "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--granularity", "iteration,gpu,pass", "--slack", "5"],
                 ["--ranks", *ranks])
         pipeline(db, folder)
         # The best unit of an experiment is an answer of its settings; a run of it is no 'latest'.

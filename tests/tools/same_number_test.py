@@ -27,7 +27,7 @@ QUESTIONS = [("trace", ["gpt3-xl"], {"gpu": "rtx-3080-ti", "granularity": granul
 QUESTIONS += [("trace", ["gpt3-xl"], {"gpu": "a100-sxm4-80gb", "granularity": "segment", "slack_pct": 5}, {"trace": "step.json"}),
               ("capture", [EXAMPLES / "run.pt.trace.json.gz"], {**CAPTURE, "granularity": "segment", "slack_pct": 1}, {"capture": str(EXAMPLES / "run.pt.trace.json.gz")}),
               ("capture", [EXAMPLES / "run.pt.trace.json.gz"], {**CAPTURE, "granularity": "pass", "slack_pct": 5}, {"capture": str(EXAMPLES / "run.pt.trace.json.gz")}),
-              ("capture", ["--ranks", RANKS], {**CAPTURE, "granularity": "segment", "slack_pct": 5}, {"capture": RANKS})]
+              ("capture", [RANKS], {**CAPTURE, "granularity": "segment", "slack_pct": 5}, {"capture": RANKS})]
 
 
 def numbers(db, kind):
@@ -66,7 +66,7 @@ def one(kind, what, options, work):
             check(f"{name}: explore and SQL", near(answer, stored), (answer, stored))
         unit = experiment(folder, work, options)
         check(f"{name}: explore and an experiment", near(unit, stored), (unit, stored))
-        if "--ranks" not in map(str, what):
+        if RANKS not in map(str, what):
             python = {"gpu": options["gpu"], "granularity": options["granularity"], "slack": options["slack_pct"]}
             python.update({key: options[key] for key in ("captured_clock", "clocks") if key in options})
             tables = rubato.explore(str(what[0]), **python)
@@ -78,8 +78,9 @@ def one(kind, what, options, work):
 def pipeline():
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        words = ["--model", "gpt3-xl", "--gpu", "a100-sxm4-80gb", "--stages", "4", "--microbatches", "8", "--batch", "2", "--slack", "5"]
-        said = json.loads(finished(RUBATO, "pipeline", "plan", *words, "--db", folder / "r.db", "--json").stdout)
+        words = ["--model", "gpt3-xl", "--gpu", "a100-sxm4-80gb", "--stages", "4", "--microbatches", "8", "--batch", "2"]
+        finished(RUBATO, "pipeline", "describe", *words, "-o", folder / "pipe.json")
+        said = json.loads(finished(RUBATO, "explore", folder / "pipe.json", "--slack", "5", "--db", folder / "r.db", "--json").stdout)
         said = said["plans"] if isinstance(said, dict) else said
         stored = numbers(folder / "r.db", "pipeline")
         check("pipeline: the command and SQL", near([(row["energy_change_pct"], row["time_change_pct"]) for row in said[1:]], stored), (said, stored))

@@ -15,7 +15,8 @@ void add_comm_sms_option(CommandLine& app, std::vector<std::string>& words) {
   app.add_option("--comm-sms", words,
                  "Captured runs: SMs that plans may put collectives on that run beside compute, "
                  "e.g. 4,8,16, or auto: powers of two up to twice the captured ones [as captured]")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->one_word();
 }
 
 std::optional<std::vector<double>> comm_sms_of(const std::vector<std::string>& words) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -10,81 +11,60 @@
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
+#include "tools/options/values.hpp"
 
 namespace rubato {
 
 namespace {
 
-// "4=1.1": rank 4 takes 1.1 times as long.
-std::vector<RankSlowdown> slowdowns_of(const std::vector<std::string>& texts,
-                                       std::string_view option) {
-  std::vector<RankSlowdown> slowdowns;
-  for (const std::string& text : texts) {
-    const std::size_t equals = std::min(text.find('='), text.size());
-    const auto rank = parse_count(text.substr(0, equals));
-    const auto factor = parse_number(text.substr(std::min(equals + 1, text.size())));
-    if (!rank || *rank > std::numeric_limits<std::uint32_t>::max() || !factor) {
-      throw UsageError(
-          fmt::format("{} '{}'; expected RANK=FACTOR, e.g. 4=1.1", option, printable(text)));
-    }
-    slowdowns.push_back({static_cast<std::uint32_t>(*rank), *factor});
-  }
-  return slowdowns;
-}
+constexpr std::string_view kernels = "kernels*", network = "network*", jitter = "jitter=";
 
-// "4=1110MHz": no higher core clock; "4=250W": a lower power limit.
-std::vector<RankThrottle> throttles_of(const std::vector<std::string>& texts) {
-  std::vector<RankThrottle> throttles;
-  for (const std::string& text : texts) {
-    const std::size_t equals = std::min(text.find('='), text.size());
-    const auto rank = parse_count(text.substr(0, equals));
-    std::string_view value = std::string_view(text).substr(std::min(equals + 1, text.size()));
-    const bool clock = value.ends_with("MHz");
-    const bool known_unit = clock || value.ends_with("W");
-    value.remove_suffix(clock ? 3 : known_unit ? 1 : 0);
-    const auto number = parse_number(value);
-    if (!rank || *rank > std::numeric_limits<std::uint32_t>::max() || !number || !known_unit) {
-      throw UsageError(fmt::format(
-          "--throttle '{}'; expected RANK=CLOCK or RANK=POWER, e.g. 4=1110MHz or 4=250W",
-          printable(text)));
-    }
-    throttles.push_back({static_cast<std::uint32_t>(*rank), {}});
-    (clock ? throttles.back().throttle.core_mhz : throttles.back().throttle.power_limit_w) = number;
-  }
-  return throttles;
+std::optional<double> behind(std::string_view text, std::string_view word) {
+  return text.starts_with(word) ? parse_number(text.substr(word.size())) : std::nullopt;
+}
+std::optional<double> before(std::string_view text, std::string_view unit) {
+  return text.ends_with(unit) ? parse_number(text.substr(0, text.size() - unit.size()))
+                              : std::nullopt;
 }
 
 }  // namespace
 
-void add_disturbance_options(CommandLine& app, DisturbanceOptions& o) {
-  app.add_option("--straggler", o.stragglers,
-                 "Of several ranks: RANK=FACTOR, one whose kernels take so many times as long "
-                 "(several with commas)")
-      ->delimiter(',');
-  app.add_option(
-         "--throttle", o.throttles,
-         "Of several ranks: RANK=CLOCK or RANK=POWER, e.g. 4=1110MHz or 4=250W: one held at "
-         "a lower core clock or power limit (several with commas)")
-      ->delimiter(',');
-  app.add_option("--slow-link", o.slow_links,
-                 "Of several ranks: RANK=FACTOR, one whose communication does")
-      ->delimiter(',');
-  app.add_option(
-      "--jitter", o.jitter_frac,
-      "Of captured and generated runs: standard deviation of the logarithm of each kernel's time");
+void add_disturb_option(CommandLine& app, std::vector<std::string>& texts) {
+  app.add_option("--disturb", texts,
+                 "Of several ranks: 3:kernels*1.2 (rank 3's kernels take 1.2 times as long), "
+                 "3:network*1.5 (its communication), 3:1110MHz or 3:250W (no higher core clock, "
+                 "such a power limit); of all: jitter=0.02, the standard deviation of the "
+                 "logarithm of each kernel's time. Several with commas")
+      ->delimiter(',')
+      ->one_word();
 }
 
-void refuse_options_of_captures(const CommandLine& app) {
-  for (const char* option :
-       {"--straggler", "--throttle", "--slow-link", "--jitter", "--comm-sms", "--own-steps"})
-    if (app.has(option)) throw UsageError(fmt::format("{} is for captured runs", option));
-}
-
-GraphDisturbance disturbance_of(const DisturbanceOptions& o) {
-  return {.gpus = slowdowns_of(o.stragglers, "--straggler"),
-          .links = slowdowns_of(o.slow_links, "--slow-link"),
-          .throttles = throttles_of(o.throttles),
-          .jitter_frac = o.jitter_frac};
+GraphDisturbance disturbance_of(const std::vector<std::string>& texts) {
+  GraphDisturbance all;
+  for (const std::string& text : texts) {
+    if (const auto spread = behind(text, jitter)) {
+      all.jitter_frac = *spread;
+      continue;
+    }
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    const auto rank = parse_count(text.substr(0, colon));
+    const std::string_view what = std::string_view(text).substr(std::min(colon + 1, text.size()));
+    const auto core_mhz = before(what, "MHz"), limit_w = before(what, "W");
+    const auto slower = behind(what, kernels), slower_link = behind(what, network);
+    if (!rank || *rank > std::numeric_limits<std::uint32_t>::max() ||
+        !(core_mhz || limit_w || slower || slower_link))
+      throw UsageError(
+          fmt::format("--disturb '{}'; expected e.g. 3:kernels*1.2, 3:network*1.5, "
+                      "3:1110MHz, 3:250W or jitter=0.02",
+                      printable(text)));
+    const auto id = static_cast<std::uint32_t>(*rank);
+    if (slower) all.gpus.push_back({id, *slower});
+    if (slower_link) all.links.push_back({id, *slower_link});
+    if (core_mhz || limit_w)
+      all.throttles.push_back(
+          {id, {.core_mhz = core_mhz, .power_limit_w = core_mhz ? std::nullopt : limit_w}});
+  }
+  return all;
 }
 
 }  // namespace rubato

@@ -1,6 +1,6 @@
 #pragma once
-// Options of captured runs that go differently from the capture: slower and throttled ranks, slow
-// links, jitter.
+// The option of runs that go differently from what was captured or modelled: slower and throttled
+// ranks, slow links, jitter.
 
 #include <string>
 #include <vector>
@@ -11,19 +11,11 @@ namespace rubato {
 
 class CommandLine;
 
-struct DisturbanceOptions {
-  std::vector<std::string> stragglers, slow_links;  ///< "RANK=FACTOR"
-  std::vector<std::string> throttles;               ///< "RANK=1110MHz", "RANK=250W"
-  double jitter_frac = 0.0;
-};
+/// Adds --disturb. `texts` must outlive parsing.
+void add_disturb_option(CommandLine& app, std::vector<std::string>& texts);
 
-/// Adds --straggler, --throttle, --slow-link and --jitter. `options` must outlive parsing.
-void add_disturbance_options(CommandLine& app, DisturbanceOptions& options);
-
-/// @throws UsageError if one of them, --comm-sms or --own-steps was given: they mean nothing here
-void refuse_options_of_captures(const CommandLine& app);
-
-/// @throws UsageError for what is not "RANK=FACTOR", of throttles "RANK=CLOCK" or "RANK=POWER"
-[[nodiscard]] GraphDisturbance disturbance_of(const DisturbanceOptions& options);
+/// @throws UsageError for what is not "RANK:kernels*FACTOR", "RANK:network*FACTOR", "RANK:1110MHz",
+///         "RANK:250W" or "jitter=SPREAD"
+[[nodiscard]] GraphDisturbance disturbance_of(const std::vector<std::string>& texts);
 
 }  // namespace rubato

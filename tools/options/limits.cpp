@@ -11,7 +11,7 @@ void add_limit_options(CommandLine& app, LimitOptions& o) {
                  "hold [none]")
       ->in_range(least_s, most_s);
   app.add_option("--gap", o.gap_pct,
-                 "Granularity segment: end a search when its plan is proven to be within so many "
+                 "End a search when its plan is proven to be within so many "
                  "percent of the optimum [0: as far as the search goes; tables show what is left]")
       ->in_range(0.0, most_pct);
 }

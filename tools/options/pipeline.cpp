@@ -1,13 +1,20 @@
 #include "tools/options/pipeline.hpp"
 
+#include <algorithm>
+#include <array>
+#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/plan/defaults.hpp"
+#include "models/table/gpu_model.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
@@ -60,7 +67,8 @@ void check(const PipelineInput& input) {
 }
 
 StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages) {
-  const GpuSpec spec = load_gpu(gpu_of(input));
+  GpuSpec spec = load_gpu(gpu_of(input));
+  spec.power_limit.limit_w = accepted_power_limit_w(spec, input.power_limit_w);
   const double blocked_power_w =
       input.blocked_power_w.value_or(model_idle_power_w(spec, input.clocks));
   StageModelInput model{
@@ -172,7 +180,54 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
   app.add_option("--tensor-parallel", input.tensor_parallel, "GPUs per stage")
       ->capture_default_str();
   app.add_option("--data-parallel", input.data_parallel, "Pipelines")->capture_default_str();
-  add_switch_options(app, input.switching);
+  add_switching_option(app, input.switching, "spec; of a profile without --gpu free");
+}
+
+namespace {
+
+constexpr const char* description_format = "rubato-pipeline";
+constexpr std::array options_of_files{"profile", "ops", "edges", "gpu"};
+
+}  // namespace
+
+StagesFile stages_file(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) return StagesFile::none;
+  const std::string text = read_file(path);
+  const std::string_view head = std::string_view(text).substr(0, text.find('\n'));
+  if (head.find("stage") != head.npos && head.find("instruction") != head.npos)
+    return StagesFile::profile;
+  return text.starts_with('{') && text.find(description_format) < 100 ? StagesFile::description
+                                                                      : StagesFile::none;
+}
+
+PipelineInput read_description(const std::string& path) {
+  PipelineInput input;
+  std::vector<std::string> words;
+  const JsonDocument document = JsonDocument::read(path);
+  document.root().expect_keys({"format", "schema", "options"});
+  document.expect_schema(1);
+  const JsonNode options = document.root().at("options");
+  for (const std::string& name : options.keys())
+    words.push_back(fmt::format("--{}={}", name, options.at(name).text()));
+  parse_words(path, words, [&](CommandLine& line) { add_pipeline_options(line, input); });
+  for (std::string* file : {&input.profile, &input.ops, &input.edges, &input.gpu}) {
+    const std::filesystem::path beside = std::filesystem::path(path).parent_path() / *file;
+    if (!file->empty() && std::filesystem::is_regular_file(beside)) *file = beside.string();
+  }
+  return input;
+}
+
+std::string description_json(const CommandLine& line, const std::string& path) {
+  const std::filesystem::path folder =
+      std::filesystem::absolute(path == "-" ? "." : path).parent_path();
+  nlohmann::ordered_json options;
+  for (const auto& [name, value] : line.given()) {
+    if (name == "output") continue;
+    const bool is_file = std::ranges::find(options_of_files, name) != options_of_files.end() &&
+                         std::filesystem::is_regular_file(value);
+    options[name] = is_file ? std::filesystem::proximate(value, folder).string() : value;
+  }
+  return json_text({{"format", description_format}, {"schema", 1}, {"options", options}}) + '\n';
 }
 
 LoadedPipeline load_pipeline(const PipelineInput& input) {
@@ -237,15 +292,14 @@ std::optional<GpuSpec> spec_of(const PipelineInput& input, const LoadedPipeline&
 
 SwitchModel switch_model(const PipelineInput& input) {
   const bool names_gpu = !input.model.empty() || !input.gpu.empty();
-  if (!names_gpu && input.switching.source == "spec") {
+  if (!names_gpu && asks_for_spec(input.switching)) {
     throw UsageError("--switching spec needs --gpu; a profile names no GPU",
-                     {.in = {}, .hint = "--switch-latency-us gives the latency by itself"});
+                     {.in = {}, .hint = "--switching latency=22ms gives the latency by itself"});
   }
-  SwitchOptions options = input.switching;
-  if (names_gpu && !is_given(options)) options.source = "spec";
+  const std::string switching = names_gpu && input.switching.empty() ? "spec" : input.switching;
   // A spec that is not needed is not read: reading takes longer than most of a plan.
   const SwitchModel model =
-      switch_model(options, options.source == "spec" ? load_gpu(gpu_of(input)) : GpuSpec{});
+      switch_model(switching, asks_for_spec(switching) ? load_gpu(gpu_of(input)) : GpuSpec{});
   return model.is_free() ? model : with_long_stretches(model);
 }
 

@@ -25,16 +25,28 @@ struct PipelineInput {
   std::uint32_t tensor_parallel = 1, data_parallel = 1;
   double transfer_ms = 0.0, hold_ms = 0.0, profile_scale = 1.0;
   std::optional<double> embedding_reduction_ms;
-  SwitchOptions switching;
+  std::string switching;  ///< see switch_model(); empty: as the spec knows, if there is one
   std::vector<std::uint32_t> stage_map;
   std::vector<double> power_limits_w;
   bool optimizer = false;
   std::optional<double> blocked_power_w, host_power_w;
-  std::vector<double> slacks_pct;  ///< that will be asked for, where they are known
+  std::optional<double> power_limit_w;  ///< of the board, with --model
+  std::vector<double> slacks_pct;       ///< that will be asked for, where they are known
 };
 
 /// The referenced input must outlive parsing.
 void add_pipeline_options(CommandLine& app, PipelineInput& input);
+
+/// What a file describes, where explore takes it: stages as `pipeline describe` or Zeus write them.
+enum class StagesFile { none, profile, description };
+[[nodiscard]] StagesFile stages_file(const std::string& path);
+
+/// Options of a description. Files that it names lie beside it.
+/// @throws IoError, DataError
+[[nodiscard]] PipelineInput read_description(const std::string& path);
+
+/// The options of a line as a description, JSON. @param path  where it will lie
+[[nodiscard]] std::string description_json(const CommandLine& line, const std::string& path);
 
 /// A pipeline as planned.
 struct LoadedPipeline {

@@ -1,11 +1,14 @@
 #include "tools/options/sweep.hpp"
 
 #include <array>
+#include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
+#include "common/file.hpp"
+#include "common/json.hpp"
 #include "common/text.hpp"
 #include "models/gpu/device.hpp"
 #include "tools/command_line.hpp"
@@ -29,6 +32,30 @@ std::map<std::string, std::string> pairs(const std::vector<std::string>& texts,
 }
 
 }  // namespace
+
+SweepOptions table_of(const std::string& path) {
+  SweepOptions table;
+  table.file = path;
+  if (!path.ends_with(".toml")) return table;
+  const JsonDocument document = JsonDocument::parse_toml(read_file(path), path);
+  const JsonNode root = document.root();
+  root.expect_keys({"file"}, {"columns", "where", "keep_implausible", "missing"});
+  table.file = (std::filesystem::path(path).parent_path() / root.at("file").text()).string();
+  const auto pairs_of = [&](const char* key, std::vector<std::string>& pairs) {
+    const auto node = root.find(key);
+    if (!node) return;
+    for (const std::string& name : node->keys())
+      pairs.push_back(fmt::format("{}={}", name, node->at(name).text()));
+  };
+  pairs_of("columns", table.columns);
+  pairs_of("where", table.where);
+  if (const auto keep = root.find("keep_implausible")) table.keep_implausible = keep->boolean();
+  if (const auto missing = root.find("missing")) table.missing = missing->text();
+  if (table.missing != "leave-out" && table.missing != "model")
+    root.at("missing").fail(
+        fmt::format("is '{}'; expected leave-out or model", printable(table.missing)));
+  return table;
+}
 
 void add_column_options(CommandLine& app, SweepOptions& options) {
   app.add_option("--column", options.columns,

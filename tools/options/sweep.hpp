@@ -16,7 +16,13 @@ struct SweepOptions {
   std::string file, idle;
   std::vector<std::string> columns, where;
   bool keep_implausible = false;
+  std::string missing = "leave-out";  ///< or "model": see MissingCells
 };
+
+/// What a table's description says, TOML: file (beside it), columns, where, keep_implausible,
+/// missing. Of any other file: that file.
+/// @throws IoError, DataError
+[[nodiscard]] SweepOptions table_of(const std::string& path);
 
 /// Adds --column, --where and --keep-implausible. `options` must outlive parsing.
 void add_column_options(CommandLine& app, SweepOptions& options);

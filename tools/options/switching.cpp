@@ -1,97 +1,93 @@
 #include "tools/options/switching.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "common/error.hpp"
 #include "common/numbers.hpp"
+#include "common/text.hpp"
 #include "tools/command_line.hpp"
+#include "tools/options/values.hpp"
 
 namespace rubato {
 
 namespace {
 
-// 100 s and a megajoule: more is a slip of units.
-constexpr double most_us = 1e8, most_j = 1e6;
+constexpr const char* option = "--switching";
 
-std::optional<double> checked(const char* option, std::optional<double> value, double most) {
-  if (value && !(*value >= 0.0 && *value <= most)) {
-    throw UsageError(fmt::format("{} is {}; expected a number from 0 to {}", option,
-                                 format_number(*value), format_number(most)));
-  }
-  return value;
+// 100 s and a megajoule: more is a slip of units.
+constexpr double most_s = 100.0, most_j = 1e6;
+
+using Values = std::map<std::string, std::string>;
+
+// "22ms", "500us", "0.1s", "0".
+std::optional<double> seconds(const Values& values, const std::string& name) {
+  const auto value = values.find(name);
+  if (value == values.end()) return std::nullopt;
+  const std::string& text = value->second;
+  if (text == "0") return 0.0;
+  const std::string_view unit = text.ends_with("us") ? "us" : text.ends_with("ms") ? "ms" : "s";
+  const double scale = unit == "us" ? us_per_s : unit == "ms" ? ms_per_s : 1.0;
+  return number_of(option, name, text, 0.0, most_s * scale, unit) / scale;
 }
 
-// The cost of a change of one clock: what is known already, replaced by its options.
-SwitchCost cost(const SwitchCost& known, const std::string& prefix,
-                std::optional<double> latency_us, std::optional<double> stall_us,
-                std::optional<double> energy_j) {
-  const std::string latency = prefix + "switch-latency-us", stall = prefix + "switch-stall-us";
-  checked(latency.c_str(), latency_us, most_us);
-  checked(stall.c_str(), stall_us, most_us);
-  checked((prefix + "switch-energy-j").c_str(), energy_j, most_j);
-  const double known_latency_s = latency_us || !stall_us ? known.latency_s() : 0.0;
-  const double stall_s = stall_us ? *stall_us / us_per_s : latency_us ? 0.0 : known.stall_s;
-  const double latency_s = latency_us ? *latency_us / us_per_s : std::max(known_latency_s, stall_s);
+// The cost of a change of one clock: what is known already, replaced by what is given.
+SwitchCost cost(const SwitchCost& known, const Values& values, const std::string& prefix) {
+  const auto latency = seconds(values, prefix + "latency"),
+             stall = seconds(values, prefix + "stall");
+  const auto energy = values.find(prefix + "energy");
+  const double known_latency_s = latency || !stall ? known.latency_s() : 0.0;
+  const double stall_s = stall ? *stall : latency ? 0.0 : known.stall_s;
+  const double latency_s = latency ? *latency : std::max(known_latency_s, stall_s);
   if (stall_s > latency_s) {
-    throw UsageError(fmt::format("{} is {} and {} is {}; the stall is part of the latency", stall,
-                                 format_number(us_per_s * stall_s), latency,
-                                 format_number(us_per_s * latency_s)));
+    throw UsageError(
+        fmt::format("{}: {}stall is {} and {}latency is {}; the stall is part of the "
+                    "latency",
+                    option, prefix, time_text(stall_s), prefix, time_text(latency_s)));
   }
   return {.stall_s = stall_s,
-          .energy_j = energy_j.value_or(known.energy_j),
+          .energy_j = energy == values.end()
+                          ? known.energy_j
+                          : number_of(option, energy->first, energy->second, 0.0, most_j),
           .lead_s = latency_s - stall_s};
 }
 
 }  // namespace
 
-void add_switch_options(CommandLine& app, SwitchOptions& o) {
-  app.add_option("--switching", o.source,
-                 "Changes of clock: none (they cost nothing) or spec (as the GPU spec knows them); "
-                 "the options below replace single values [spec; without it what is given below]")
-      ->one_of({"none", "spec"});
-  app.add_option("--switch-latency-us", o.latency_us,
-                 "Time from the request of a change of clock to its effect, us");
-  app.add_option(
-      "--switch-stall-us", o.stall_us,
-      "Part of that at its end during which the GPU waits, us; alone, it is the latency");
-  app.add_option("--switch-energy-j", o.energy_j,
-                 "Energy of each change of clock beyond idle power, J");
-  app.add_option("--switch-dwell-us", o.dwell_us,
-                 "Time from an effect to the next request at least, us");
-  app.add_option("--mem-switch-latency-us", o.mem_latency_us,
-                 "The same for the memory clock [any change is like one of the core clock]");
-  app.add_option("--mem-switch-stall-us", o.mem_stall_us, "The same for the memory clock");
-  app.add_option("--mem-switch-energy-j", o.mem_energy_j, "The same for the memory clock");
+void add_switching_option(CommandLine& app, std::string& text, const std::string& fallback) {
+  app.add_option(option, text,
+                 fmt::format("What a change of clock takes: spec, free, or values: latency (from "
+                             "the request to its effect) =22ms, stall (part of it, at its end, "
+                             "during which the GPU waits) =1ms, energy (beyond idle power, J), "
+                             "dwell (from an effect to the next request at least), and of the "
+                             "memory clock mem.latency, mem.stall, mem.energy; with commas [{}]",
+                             fallback));
 }
 
-bool gives_switching(const CommandLine& line) {
-  return std::ranges::any_of(
-      std::array{"--switching", "--switch-latency-us", "--switch-stall-us", "--switch-energy-j",
-                 "--switch-dwell-us", "--mem-switch-latency-us", "--mem-switch-stall-us",
-                 "--mem-switch-energy-j"},
-      [&](const char* option) { return line.has(option); });
-}
+bool asks_for_spec(const std::string& text) { return text == "spec" || text.starts_with("spec,"); }
 
-bool is_given(const SwitchOptions& o) {
-  return !o.source.empty() || o.latency_us || o.stall_us || o.energy_j || o.dwell_us ||
-         o.mem_latency_us || o.mem_stall_us || o.mem_energy_j;
-}
-
-SwitchModel switch_model(const SwitchOptions& o, const GpuSpec& spec) {
+SwitchModel switch_model(const std::string& text, const GpuSpec& spec) {
   SwitchModel model;
-  if (o.source == "spec") model = switch_model(spec);
-  model.core = cost(model.core, "--", o.latency_us, o.stall_us, o.energy_j);
-  if (o.latency_us || o.stall_us) model.guess.clear();
-  if (o.mem_latency_us || o.mem_stall_us || o.mem_energy_j) {
-    model.mem = cost(model.mem.value_or(SwitchCost{}), "--mem-", o.mem_latency_us, o.mem_stall_us,
-                     o.mem_energy_j);
+  if (text.empty() || text == "free") return model;
+  if (asks_for_spec(text)) model = switch_model(spec);
+  if (text == "spec") return model;
+  const std::string given = asks_for_spec(text) ? text.substr(std::string("spec,").size()) : text;
+  if (given.find('=') == std::string::npos)
+    throw UsageError(fmt::format("{} is '{}'; expected spec, free, or values such as latency=22ms",
+                                 option, printable(text)));
+  const Values values = named_values(
+      option, given,
+      {"latency", "stall", "energy", "dwell", "mem.latency", "mem.stall", "mem.energy"});
+  model.core = cost(model.core, values, "");
+  if (values.contains("latency") || values.contains("stall")) model.guess.clear();
+  if (std::ranges::any_of(values, [](const auto& v) { return v.first.starts_with("mem."); })) {
+    model.mem = cost(model.mem.value_or(SwitchCost{}), values, "mem.");
     model.knows_memory = true;
   }
-  if (checked("--switch-dwell-us", o.dwell_us, most_us)) model.dwell_s = *o.dwell_us / us_per_s;
+  if (const auto dwell_s = seconds(values, "dwell")) model.dwell_s = *dwell_s;
   return model;
 }
 

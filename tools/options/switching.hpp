@@ -1,7 +1,6 @@
 #pragma once
-// Options that say what a change of clock takes.
+// The option that says what a change of clock takes.
 
-#include <optional>
 #include <string>
 
 #include "sim/switch_model.hpp"
@@ -10,22 +9,16 @@ namespace rubato {
 
 class CommandLine;
 
-struct SwitchOptions {
-  std::string source = {};  ///< none or spec; the options below replace its values. Empty: none
-  std::optional<double> latency_us, stall_us, energy_j, dwell_us;
-  std::optional<double> mem_latency_us, mem_stall_us, mem_energy_j;
-};
+/// Adds --switching. `text` must outlive parsing. @param fallback  what holds without it
+void add_switching_option(CommandLine& app, std::string& text,
+                          const std::string& fallback = "spec");
 
-void add_switch_options(CommandLine& app, SwitchOptions& options);
+/// Whether the text, which may be empty, takes values of a GPU spec.
+[[nodiscard]] bool asks_for_spec(const std::string& text);
 
-/// Whether any option is given.
-[[nodiscard]] bool is_given(const SwitchOptions& options);
-
-/// Whether the line has an option about what a change of clock takes.
-[[nodiscard]] bool gives_switching(const CommandLine& line);
-
-/// What the options say. A stall that is given without a latency is the latency too.
-/// @throws UsageError naming the wrong option
-[[nodiscard]] SwitchModel switch_model(const SwitchOptions& options, const GpuSpec& spec);
+/// "free", "spec", "spec,dwell=1s" or "latency=22ms,stall=1ms". A stall that is given without a
+/// latency is the latency too. Empty: changes are free.
+/// @throws UsageError naming the wrong value
+[[nodiscard]] SwitchModel switch_model(const std::string& text, const GpuSpec& spec);
 
 }  // namespace rubato

@@ -14,31 +14,22 @@
 
 namespace rubato {
 
-void add_table_options(CommandLine& app, TableOptions& options) {
+void add_table_option(CommandLine& app, std::string& table) {
   app.add_option(
-      "--table", options.sweep.file,
-      "Measured cells instead of a model: CSV with kernel, core_mhz, mem_mhz, time_s, and "
-      "power_w or energy_j, or a cache of Kernel Tuner; planned without TRACE each kernel "
-      "runs as often as column count says");
-  add_column_options(app, options.sweep);
+      "--table", table,
+      "Measured times and energies instead of the model's: a CSV with kernel, core_mhz, mem_mhz, "
+      "time_s, and power_w or energy_j, a cache of Kernel Tuner, or a description, TOML: file, "
+      "columns, where, keep_implausible, missing (docs/add-a-gpu.md)");
 }
 
-void add_missing_option(CommandLine& app, TableOptions& options) {
-  app.add_option("--missing", options.missing,
-                 "--table: clocks at which some kernel was not measured are left out (leave-out), "
-                 "or the model, "
-                 "fitted to the same kernel, fills the cells (model)")
-      ->one_of({"leave-out", "model"})
-      ->capture_default_str();
-}
-
-std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options, const GpuSpec& spec,
+std::shared_ptr<const NamedCells> cells_of_table(const std::string& table, const GpuSpec& spec,
                                                  std::span<const Kernel> kernels) {
-  if (!options.given()) return {};
+  if (table.empty()) return {};
+  const SweepOptions options = table_of(table);
   std::vector<std::string> notes;
-  auto cells = named_cells(load_sweep(options.sweep, spec), spec, notes);
+  auto cells = named_cells(load_sweep(options, spec), spec, notes);
   for (const std::string& note : notes) tell("note: {}\n", note);
-  const std::string file = printable(options.sweep.file);
+  const std::string file = printable(options.file);
   const auto known = static_cast<std::size_t>(std::ranges::count_if(
       kernels, [&](const Kernel& kernel) { return cells->find(kernel).has_value(); }));
   if (known == 0) {
@@ -53,12 +44,12 @@ std::shared_ptr<const NamedCells> cells_of_table(const TableOptions& options, co
   return cells;
 }
 
-void plan_on_table(const TableOptions& options, std::optional<Trace> trace,
+void plan_on_table(const SweepOptions& options, std::optional<Trace> trace,
                    ExplorationInput& input) {
   // How far a single measurement is trusted, as in `remeasure`, if no cell was measured twice.
   constexpr RelativeErrors usual{.time = 0.005, .energy = 0.01};
   MeasuredTable table =
-      measured_table(load_sweep(options.sweep, input.spec), input.spec, trace,
+      measured_table(load_sweep(options, input.spec), input.spec, trace,
                      options.missing == "model" ? MissingCells::model : MissingCells::leave_out);
   for (const std::string& line : table.notes) tell("note: {}\n", printable(line));
   if (table.noise) {

@@ -19,7 +19,7 @@ PROFILE = "docs/examples/gpt3-175b-a100.csv"
 PICTURES = [
     ("report-captured", "#front", [f"explore {CAPTURE} --slack 5 --db {{db}}", "report --db {db} -o {page}"]),
     ("report-paper", "#front", ["explore gpt3-xl --slack 5 --db {db}", "report --db {db} -o {page}"]),
-    ("report-pipeline", "#gantt", [f"pipeline plan --profile {PROFILE} --blocked-power 83.64 --slack 0,5 --page {{page}}"]),
+    ("report-pipeline", "#gantt", [f"explore {PROFILE} --blocked-power 83.64 --slack 0,5 --timeline {{page}}"]),
     ("report-experiment", "#multiples", ["sweep run docs/examples/experiment.toml --db {db}", "report --db {db} --experiment latest -o {page}"]),
 ]
 

@@ -231,7 +231,8 @@ void refuse_interleaved_pass_times(std::span<const Capture> captures) {
                   shape.stages, shape.chunks),
       {.in = {},
        .hint = "'rubato pipeline profile FILES' makes a stage profile of them, and 'rubato "
-               "pipeline plan --schedule interleaved' plans with it; files of the PyTorch profiler "
+               "pipeline describe --schedule interleaved' lets explore plan with it; files of the "
+               "PyTorch profiler "
                "can be joined"});
 }
 

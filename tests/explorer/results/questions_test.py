@@ -14,14 +14,14 @@ from pathlib import Path
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 EXAMPLES = SOURCE / "docs" / "examples"
 CLOCKS = ["--gpu", "a100-sxm4-80gb", "--clocks", "coarse"]
-STAGES = ["pipeline", "plan", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches"]
+STAGES = ["explore", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches"]
 RANKS = sorted((EXAMPLES / "pipeline").glob("rank*.pt.trace.json.gz"))
 CAPTURE = ["explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", *CLOCKS]
 # Run 1 as the page asks it, run 2 to compare with, run 3 asks for what cannot be.
 KINDS = {
     "trace": (["explore", "gpt3-xl", "--slack", "5"], ["explore", "gpt3-xl", "--slack", "5", "--power-limit", "300"], ["explore", "gpt3-xl", "--slack", "-60"]),
     "capture": ([*CAPTURE, "--slack", "5"], [*CAPTURE, "--slack", "5", "--power-limit", "300"], [*CAPTURE, "--slack", "-60", "--granularity", "iteration"]),
-    "ranks": tuple(["explore", "--ranks", *RANKS, *CLOCKS, "--granularity", "iteration,gpu,pass", "--slack", slack] for slack in ("5", "5", "-60")),
+    "ranks": tuple(["explore", *RANKS, *CLOCKS, "--granularity", "iteration,gpu,pass", "--slack", slack] for slack in ("5", "5", "-60")),
     "pipeline": ([*STAGES, "4", "--slack", "5"], [*STAGES, "6", "--slack", "5"], [*STAGES, "4", "--slack", "-60"]),
 }
 ONLY_OF = {"traces with a replay or validation beside them": {"trace"}}
@@ -30,21 +30,26 @@ ONLY_OF = {"traces with a replay or validation beside them": {"trace"}}
 # Filled where collectives run beside compute (tests/explorer/graph/comm_sms_test.cpp), and where odds are worked out.
 ELSEWHERE = ("plans.comm_sms", "plans.odds_in_time_pct")
 LARGE = set("pkugcxsfwi")  # as views call the tables of plans, units, GPUs, clocks, cells, ...
-PRICES = ("--price-per-kwh", "0.12", "--price-per-gpu-hour", "0.05")
+PRICES = ("--prices", "kwh=0.12,gpu-hour=0.05")
+LIMITED = Path(tempfile.mkdtemp()) / "limited.json"
 # What fills the columns that the questions do not need.
 MORE = {
-    "trace": (["explore", "gpt3-xl", "--goal", "time", "--energy-budget", "20000", "--granularity", "kernel"],
-              ["explore", "gpt3-xl", "--goal", "time", "--power-budget", "300", "--granularity", "kernel"],
-              ["explore", "gpt3-xl", "--granularity", "pass", "--switch-latency-us", "1000", "--switch-stall-us", "10", "--mem-switch-latency-us", "2000",
-               "--mem-switch-stall-us", "20", "--mem-switch-energy-j", "0.1"],
+    "trace": (["explore", "gpt3-xl", "--goal", "time", "--budget", "20000J", "--granularity", "kernel"],
+              ["explore", "gpt3-xl", "--goal", "time", "--budget", "300W", "--granularity", "kernel"],
+              ["explore", "gpt3-xl", "--granularity", "pass", "--switching", "latency=1ms,stall=10us,mem.latency=2ms,mem.stall=20us,mem.energy=0.1"],
               ["explore", "gpt3-xl", "--goal", "cost", *PRICES, "--granularity", "iteration"]),
-    "pipeline": (["pipeline", "plan", "--model", "gpt3-small", "--stages", "2", *CLOCKS, "--microbatches", "2", "--power-limits", "300", "--slack", "5"],),
+    "pipeline": (["explore", LIMITED, "--slack", "5"],),
 }
 
 
 def ran(*command, statuses=(0,)):
     done = subprocess.run([RUBATO, *map(str, command)], capture_output=True, text=True)
     assert done.returncode in statuses, f"{command}: status {done.returncode}\n{done.stderr}"
+
+
+def limited():
+    """A pipeline with power limits as choices."""
+    ran("pipeline", "describe", "--model", "gpt3-small", "--stages", "2", *CLOCKS, "--microbatches", "2", "--power-limits", "300", "-o", LIMITED)
 
 
 def verified(folder, db):
@@ -97,6 +102,7 @@ def unindexed(connection):
 
 def main():
     wrong, asked, slowest_s, connections = [], 0, 0.0, []
+    limited()
     with tempfile.TemporaryDirectory() as name:
         for kind, (first, second, third) in KINDS.items():
             folder, db = Path(name), Path(name) / f"{kind}.db"

@@ -153,13 +153,13 @@ def copying(page):
 def missed_slack(page, folder):
     """A plan that is late once changes of clock are counted is no answer; lines to type are words to a shell."""
     db = folder / "it's $HOME.db"
-    options = ("--granularity", "kernel", "--slack", "2", "--switch-latency-us", "20000", "--power-limit", "300", "--db", db)
+    options = ("--granularity", "kernel", "--slack", "2", "--switching", "latency=20ms", "--power-limit", "300", "--db", db)
     run("explore", *options, "gpt3-xl", status=1)
     sound(page, report(folder, db.name, "missed.html"))
     assert text(page, ".answer").startswith("No plan that is in time"), text(page, ".answer")
     assert count(page, "#play-line code") == 0 and count(page, "#set-line code") == 0
     line = shlex.split(text(page, "#slider-line code"))
-    assert line == "rubato explore gpt3-xl --gpu rtx-3080-ti --power-limit 300.0 --switch-latency-us 20000.0 --granularity kernel --slack 2".split(), line
+    assert line == "rubato explore gpt3-xl --gpu rtx-3080-ti --power-limit 300 --switching latency=20ms --granularity kernel --slack 2".split(), line
     run(*line[1:], status=1)
     quick = folder / "quick it's $HOME.db"
     run("explore", "--granularity", "pass", "--slack", "2", "--odds", 0, "--db", quick)
@@ -170,7 +170,7 @@ def missed_slack(page, folder):
 
 
 def without_a_plan(page, folder):
-    run_status = subprocess.run([RUBATO, "explore", "gpt3-xl", "--goal", "time", "--energy-budget", "1", "--db", folder / "n.db"], capture_output=True)
+    run_status = subprocess.run([RUBATO, "explore", "gpt3-xl", "--goal", "time", "--budget", "1J", "--db", folder / "n.db"], capture_output=True)
     assert run_status.returncode == 1
     sound(page, report(folder, "n.db", "none.html"))
     assert "No plan does what was asked for" in text(page, ".answer")
@@ -265,7 +265,7 @@ def hostile_names(page, folder):
     run("validate", folder / "<i class='bad'>&.csv", "--gpu", "a100-sxm4-80gb", "--page", folder / "h-validation.html")
     profile = folder / "<i class='bad'>&profile.csv"
     profile.write_text((EXAMPLES / "gpt3-175b-a100.csv").read_text())
-    run("pipeline", "plan", "--profile", profile, "--blocked-power", "84", "--slack", "0", "--page", folder / "h-pipeline.html")
+    run("explore", profile, "--blocked-power", "84", "--slack", "0", "--timeline", folder / "h-pipeline.html")
     # Readers of captures leave out what stands in angle brackets and before the function: template arguments, types.
     for page_name, shown in (("h-replay", """x"'y'"""), ("h-validation", HOSTILE), ("h-pipeline", "")):
         page.open(folder / f"{page_name}.html")
@@ -296,7 +296,7 @@ def drawn_pages(page, folder):
     sweep = (EXAMPLES / "a100-sweep.csv", "--gpu", "a100-sxm4-80gb")
     run("validate", *sweep, "--page", folder / "validation.html")
     run("transfer", "--db", folder / "r.db", "--batches", "1,40", "--tp", "1,2", "--page", folder / "transfer.html")
-    run("pipeline", "plan", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "84", "--slack", "0,5", "--page", folder / "pipeline.html")
+    run("explore", EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "84", "--slack", "0,5", "--timeline", folder / "pipeline.html")
     run("sweep-latency", "gpt3-xl", "--latencies-us", "1,6000,500000", "--page", folder / "latency.html")
     run("reproduce", "spaan2026", "--report", folder / "reproduce.html")
     run("trace", "scale", "gpt3-small", "--tp", "1..2", "--pp", "1..2", "--dp", "1..2", "--microbatches", "4", "--page", folder / "scale.html")

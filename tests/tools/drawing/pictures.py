@@ -111,7 +111,7 @@ def scale_pictures(folder):
     assert (f"to {-least['energy_change_pct_slack_5']:.1f} % (TP {least['tp']}, PP {least['pp']}, DP {least['dp']})"
             in html), html
     assert html.count("<tr") == len(rows) + 1
-    times = run(RUBATO, "trace", "scale", "gpt3-small", "--dp", "2", "--no-plans", "--straggler", "0=1.5", "--plot", svg)
+    times = run(RUBATO, "trace", "scale", "gpt3-small", "--dp", "2", "--no-plans", "--disturb", "0:kernels*1.5", "--plot", svg)
     assert "wrote" in times and not list(xml.parse(svg).getroot().iter(SVG + "circle"))
 
 

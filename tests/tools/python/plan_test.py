@@ -127,11 +127,11 @@ class Export(WithProgram):
         examples = ROOT / "docs" / "examples"
         runs = {"trace": ("explore", "gpt3-xl", "--gpu", "a100-sxm4-80gb", "--slack", 5),
                 "capture": ("explore", examples / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", 5),
-                "ranks": ("explore", "--ranks", examples / "pipeline" / "rank*.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", 5,
+                "ranks": ("explore", examples / "pipeline" / "rank*.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", 5,
                           "--granularity", "iteration,gpu"),
-                "stages": ("pipeline", "plan", "--model", "gpt3-xl", "--stages", 4, "--gpu", "a100-sxm4-80gb", "--slack", 5),
-                "kernels of stages": ("pipeline", "plan", "--model", "gpt3-xl", "--stages", 2, "--microbatches", 2, "--clock-per", "kernel", "--switching", "none"),
-                "profile": ("pipeline", "plan", "--profile", examples / "gpt3-175b-a100.csv", "--blocked-power", 83.64, "--slack", "5,10")}
+                "stages": ("explore", "gpt3-xl", "--stages", 4, "--gpu", "a100-sxm4-80gb", "--slack", 5),
+                "kernels of stages": ("explore", "gpt3-xl", "--stages", 2, "--microbatches", 2, "--granularity", "launch", "--switching", "free"),
+                "profile": ("explore", examples / "gpt3-175b-a100.csv", "--blocked-power", 83.64, "--slack", "5,10")}
         files = {name: self.written(*command) for name, command in runs.items()}
         self.assertEqual([file["run"]["kind"] for file in files.values()], ["trace", "capture", "capture", "pipeline", "pipeline", "pipeline"])
         self.assertEqual([file["run"]["gpus"] for file in files.values()], [1, 1, 4, 4, 2, 8])
@@ -146,7 +146,7 @@ class Export(WithProgram):
     def test_energies_are_the_gpus_alone(self):
         """Whatever the rest of the node draws: of stages, whose segments add up to the promise."""
         profile = ROOT / "docs" / "examples" / "gpt3-175b-a100.csv"
-        files = [self.written("pipeline", "plan", "--profile", profile, "--blocked-power", 83.64, "--microbatches", 6, "--slack", 5, "--host-power", watts)
+        files = [self.written("explore", profile, "--blocked-power", 83.64, "--microbatches", 6, "--slack", 5, "--host-power", watts)
                  for watts in (0, 200)]
         self.assertAlmostEqual(files[0]["run"]["default_energy_j"], files[1]["run"]["default_energy_j"], places=6)
         for file in files:
@@ -168,13 +168,13 @@ class Export(WithProgram):
 
     def test_what_changes_take_is_what_was_asked_for(self):
         """Of traces, captures and pipelines, of a run and of a unit of an experiment; memory and energy too."""
-        given = {"--switch-latency-us": 3000, "--switch-stall-us": 1000, "--switch-energy-j": 0.02}
-        memory = {"--mem-switch-latency-us": 9000, "--mem-switch-stall-us": 4000, "--mem-switch-energy-j": 0.05}
+        given = "latency=3ms,stall=1ms,energy=0.02"
+        memory = "mem.latency=9ms,mem.stall=4ms,mem.energy=0.05"
         core = {"latency_s": 0.003, "stall_s": 0.001, "energy_j": 0.02}
         capture = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
         for work in (("explore", "gpt3-xl", "--gpu", "a100-sxm4-80gb"), ("explore", capture, "--captured-clock", "1593/1410"),
-                     ("pipeline", "plan", "--model", "gpt3-xl", "--stages", 2, "--gpu", "a100-sxm4-80gb")):
-            file = self.written(*work, "--slack", 5, *(word for pair in {**given, **memory}.items() for word in pair))
+                     ("explore", "gpt3-xl", "--stages", 2, "--gpu", "a100-sxm4-80gb")):
+            file = self.written(*work, "--slack", 5, "--switching", f"{given},{memory}")
             self.assertEqual(file["switching"]["source"], "given")
             self.assertEqual(file["switching"]["core"], core)
             self.assertEqual(file["switching"]["mem"], {"latency_s": 0.009, "stall_s": 0.004, "energy_j": 0.05})

@@ -8,7 +8,7 @@ import re
 import sys
 import unittest
 
-from program_case import FEW, PIPELINE, SOURCE, ProgramCase
+from program_case import FEW, PIPELINE, SOURCE, STAGES, ProgramCase
 
 
 class Answers(ProgramCase):
@@ -18,7 +18,7 @@ class Answers(ProgramCase):
         for command, answer in ((("replay", SOURCE / "docs/examples/run.pt.trace.json.gz"), "The model gives the run "),
                                 (("trace", "scale", "gpt3-small", "--pp", "1,2", "--slack", "1"), "With 1 % more time allowed, plans save "),
                                 (("sweep-latency", "gpt3-xl", "--latencies-us", "10,100"), "A device that runs on meanwhile: energy -"),
-                                (("pipeline", "plan", *PIPELINE), "Passes at "),
+                                (("explore", *STAGES), "Passes at "),
                                 (("validate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb"), "Mean absolute error: time "),
                                 (("pipeline", "straggle", *PIPELINE, "--factor", "1.2"), "A pipeline that waits for a slower one: energy -"),
                                 (("pipeline", "scale", *PIPELINE, "--replicas", "2", "--global-batch", "8"), "In the same time: energy -"),
@@ -72,7 +72,7 @@ class Answers(ProgramCase):
         self.assertIn("changes counted: planned where a change takes 22 ms", said)
 
     def test_an_exported_plan_says_which_it_is(self):
-        self.run_program("explore", "gpt3-xl", "--goal", "edp,strict_waste", "--granularity", "iteration", "--db", "r.db")
+        self.run_program("explore", "gpt3-xl", "--goal", "edp,energy", "--granularity", "iteration", "--db", "r.db")
         told = self.run_program("export", "--db", "r.db", "--plan", "latest", "-o", "p.json").stderr
         change = json.loads((self.folder / "p.json").read_text())["plans"][0]["promise"]["energy_change_pct"]
         self.assertIn(f"per iteration (edp): energy {change:+.2f} %, time ", told)
@@ -93,7 +93,7 @@ class Answers(ProgramCase):
         (self.folder / "run.toml").write_text(inputs + 'tokens_per_iteration = {value = 1e6, source = "a"}\ngpus_per_replica = {value = 2, source = "b"}\n')
         captures = SOURCE / "tests/captures"
         for number, (capture, steps, gpus) in enumerate(((("--gpu", "a100-sxm4-80gb", captures / "traces/kineto_a100_ddp2_resnet.json.gz"), 3, 1),
-                                                         (("--ranks", captures / "multirank/dlrm_v100_8rank/*"), 1, 8)), 1):
+                                                         ((captures / "multirank/dlrm_v100_8rank/*",), 1, 8)), 1):
             self.run_program("explore", *capture, "--granularity", "kernel", "--slack", "1", "--db", "r.db")
             run = json.loads(self.run_program("query", "--db", "r.db", "--json", f"SELECT * FROM v_runs WHERE run_id = {number}").stdout)[0]
             plan = json.loads(self.run_program("query", "--db", "r.db", "--json", f"SELECT * FROM v_plans WHERE run_id = {number}").stdout)[0]

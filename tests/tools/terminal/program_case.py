@@ -11,6 +11,7 @@ from pathlib import Path
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 FEW = ("--granularity", "iteration")
 PIPELINE = ("--profile", SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", "83.64", "--microbatches", "4")
+STAGES = PIPELINE[1:]  # of explore
 
 
 class ProgramCase(unittest.TestCase):

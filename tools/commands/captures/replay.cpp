@@ -38,7 +38,7 @@ struct ReplayOptions {
   std::string trace, gpu, clocks, step;
   std::string db, page, perfetto;
   CapturedClockOptions captured;
-  TableOptions table;
+  std::string table;
   std::optional<double> power_limit_w;
   std::uint32_t device = 0;
   bool per_kernel = false, partial = false;
@@ -198,7 +198,7 @@ GpuSpec chosen_gpu(const ReplayOptions& o, const Capture& capture) {
 }
 
 ExitStatus run(const ReplayOptions& o, const RunContext& context) {
-  if (o.table.given() && o.power_limit_w)
+  if (!o.table.empty() && o.power_limit_w)
     throw UsageError("--power-limit does nothing for cells of a table");
   const Capture capture = chosen_capture(o);
   GpuSpec spec = chosen_gpu(o, capture);
@@ -266,7 +266,7 @@ Action setup_replay(CommandLine& app) {
   add_captured_clock_options(app, o->captured);
   app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEMORY/CORE");
   app.add_option("--power-limit", o->power_limit_w, "Board power limit in W");
-  add_table_options(app, o->table);
+  add_table_option(app, o->table);
   app.add_option("--step", o->step, "Only this step: its name or its position from 0");
   app.add_option("--device", o->device, "Position of the GPU that power is compared of")
       ->capture_default_str();

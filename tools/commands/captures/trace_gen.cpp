@@ -172,7 +172,7 @@ Action setup_trace_gen(CommandLine& app) {
       "  rubato trace gen gpt3-xl --batch 8 --dp 16 --graph --cluster dgx-a100 -o ddp.json\n"
       "  rubato trace gen gpt3-6.7b --batch 1 --tp 4 --pp 4 --microbatches 8 --dp 2 --graph "
       "--cluster dgx-a100 -o step.json\n"
-      "  rubato explore --ranks 'step-stage*.json' --slack 1 --granularity gpu,pass");
+      "  rubato explore 'step-stage*.json' --slack 1 --granularity gpu,pass");
   return [o, gen = &app](const RunContext&) {
     generate(*o, *gen);
     return ExitStatus::done;

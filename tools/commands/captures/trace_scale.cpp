@@ -37,7 +37,7 @@ struct ScaleOptions {
   ModelShapeOptions model;
   ParallelOptions parallel;
   std::vector<std::string> tp{"1"}, pp{"1"}, dp{"1"};
-  DisturbanceOptions disturbance;
+  std::vector<std::string> disturb;
   GraphDisturbance disturbed;  ///< what it comes to
   std::vector<double> slacks_pct{0.0, 1.0, 5.0};
   std::string clocks = "coarse";
@@ -324,7 +324,7 @@ Action setup_trace_scale(CommandLine& app) {
   app.add_option("--page", o->page, "Write an HTML page with picture and table")
       ->ends_in({".html", ".htm"});
   app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
-  add_disturbance_options(app, o->disturbance);
+  add_disturb_option(app, o->disturb);
   add_parallel_options(app, o->parallel);
   add_format_options(app, o->format);
   app.footer(
@@ -333,7 +333,7 @@ Action setup_trace_scale(CommandLine& app) {
       "  rubato trace scale gpt3-2.7b --tp 1..4 --pp 1..4 --dp 1..64 --optimizer --page "
       "scale.html");
   return [o](const RunContext& context) {
-    o->disturbed = disturbance_of(o->disturbance);
+    o->disturbed = disturbance_of(o->disturb);
     return run_scale(*o, context);
   };
 }

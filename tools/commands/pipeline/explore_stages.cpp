@@ -1,8 +1,8 @@
-// rubato pipeline plan: the clock of every pass for a time of the iteration.
+// rubato explore of stages: the clock of every pass of a pipeline.
 
 #include <algorithm>
 #include <array>
-#include <memory>
+#include <filesystem>
 #include <optional>
 #include <span>
 
@@ -12,19 +12,20 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/process/interruption.hpp"
+#include "common/suggest.hpp"
+#include "explorer/limited_exploration.hpp"
+#include "explorer/pipeline/goal_plan.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "explorer/results/answers.hpp"
 #include "sim/timeline/pipeline.hpp"
-#include "tools/command_line.hpp"
+#include "tools/commands/explore.hpp"
 #include "tools/commands/pipeline/plan_setting.hpp"
 #include "tools/commands/pipeline/plan_tables.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/pipeline.hpp"
 #include "tools/drawing/pipeline_page.hpp"
-#include "tools/options/prices.hpp"
-#include "tools/options/questions.hpp"
 #include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/plan_file.hpp"
@@ -36,45 +37,87 @@ namespace {
 
 struct PlanOptions {
   PipelineInput input;
-  std::vector<double> deadlines_s;
-  PriceOptions prices;
-  double odds_pct = percent * usual_odds_frac;
-  double jitter_pct = 0.0;
-  std::uint32_t jitter_runs = 200;
-  std::uint64_t seed = 1;
+  std::vector<Goal> goals;
+  std::optional<Prices> prices = {};
+  double odds_pct = 0.0, jitter_pct = 0.0;
   bool per_pass = false, per_kernel = false;
-  std::string db, gantt, page, timeline, zeus, plan_file;
+  std::string db, timeline, plan_file;
   OutputFormat format = OutputFormat::table;
 };
 
-std::vector<double> deadlines_s(const PlanOptions& o, const PipelineWork& work) {
-  std::vector<double> deadlines = o.deadlines_s;
-  const double baseline_s = simulate(work, highest_clocks(work)).time_s;
-  for (const double slack_pct : o.input.slacks_pct)
-    deadlines.push_back(baseline_s * (1.0 + slack_pct / percent));
-  return deadlines;
+// Of a pipeline as planned only jitter; slow stages have plans of their own.
+double jitter_of(const std::vector<std::string>& disturb) {
+  const GraphDisturbance all = disturbance_of(disturb);
+  if (!all.gpus.empty() || !all.links.empty() || !all.throttles.empty())
+    throw UsageError("--disturb: of stages jitter=SPREAD",
+                     {.in = {}, .hint = "'rubato pipeline straggle' plans beside a slow pipeline"});
+  return all.jitter_frac;
+}
+
+// A file of stages, or a model that is spread over some, with what the line says otherwise.
+PipelineInput input_of(const ExploreOptions& o) {
+  PipelineInput input;
+  const std::string& work = o.work.front();
+  switch (stages_file(work)) {
+    case StagesFile::description: input = read_description(work); break;
+    case StagesFile::profile: input.profile = work; break;
+    case StagesFile::none: input.model = work; break;
+  }
+  if (o.stages) input.stages = *o.stages;
+  if (o.microbatches) input.microbatches = *o.microbatches;
+  if (!o.schedule.empty()) input.schedule = o.schedule;
+  if (o.blocked_power_w) input.blocked_power_w = o.blocked_power_w;
+  if (!o.gpu.empty()) input.gpu = o.gpu;
+  if (!o.clocks.empty()) input.clocks = o.clocks;
+  if (!o.switching.empty()) input.switching = o.switching;
+  if (o.power_limit_w) input.power_limit_w = o.power_limit_w;
+  if (o.host_power_w) input.host_power_w = o.host_power_w;
+  if (o.questions.granularities_given) {
+    const std::vector<std::string> known{"microbatch", "launch"};
+    const std::vector<std::string>& asked = o.questions.granularities;
+    if (asked.size() > 1)
+      throw UsageError("--granularity: of stages one at a time: microbatch or launch");
+    if (std::ranges::find(known, asked.front()) == known.end())
+      throw UsageError(fmt::format("--granularity '{}' is not known for stages{}", asked.front(),
+                                   did_you_mean(asked.front(), known)));
+    input.clock_per = asked.front() == "launch" ? "kernel" : "pass";
+  }
+  if (!input.profile.empty()) {
+    if (input.clock_per == "kernel")
+      throw UsageError("--granularity launch: a profile holds times of passes, not of kernels");
+    if (o.power_limit_w || !o.clocks.empty())
+      throw UsageError(
+          fmt::format("{} does nothing for a profile",
+                      o.power_limit_w ? "--power-limit" : "--clocks"),
+          {.in = {}, .hint = "its rows hold the clocks and the limit that they were measured at"});
+  }
+  for (const Goal& goal : goals_of(o.questions)) {
+    if (const auto* waste = std::get_if<LeastWaste>(&goal))
+      input.slacks_pct.push_back(percent * waste->slack_frac);
+  }
+  return input;
 }
 
 // What an iteration costs, and its change; nothing without prices.
 std::vector<Cell> cost_cells(const PlanOptions& o, const PipelinePlanner& planner, double time_s,
                              double energy_j) {
-  if (!o.prices.per_kwh) return {};
-  const Prices prices = prices_of(o.prices);
+  if (!o.prices) return {};
   const double gpus = planner.work().schedule.shape.stages;
   const PipelineRun& base = planner.baseline();
-  const double cost = prices.of(time_s, energy_j, gpus);
-  return {cost, change_pct(cost, prices.of(base.time_s, base.energy_j, gpus))};
+  const double cost = o.prices->of(time_s, energy_j, gpus);
+  return {cost, change_pct(cost, o.prices->of(base.time_s, base.energy_j, gpus))};
 }
 
 // Cells on jitter; none if it was not asked for.
 std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
                                const PipelinePlan& plan) {
+  constexpr std::uint32_t jittered_runs = 200;
   if (o.jitter_pct == 0.0) return {};
   const JitterSummary summary =
       simulate_jitter(work, plan,
                       {.switching = switch_model(o.input),
-                       .disturbance = {.jitter_frac = o.jitter_pct / percent, .seed = o.seed}},
-                      o.jitter_runs);
+                       .disturbance = {.jitter_frac = o.jitter_pct / percent, .seed = 1}},
+                      jittered_runs);
   return {summary.mean_time_s, summary.p95_time_s};
 }
 
@@ -134,7 +177,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
   };
   const std::vector<Column> columns =
       plans_columns(std::ranges::all_of(plans, &PipelineResult::found), have_intervals(plans),
-                    o.jitter_pct != 0.0, o.prices.per_kwh.has_value(),
+                    o.jitter_pct != 0.0, o.prices.has_value(),
                     !base_marks.empty() || std::ranges::any_of(plans, has_marks));
   OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
@@ -169,7 +212,7 @@ OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
       cost_cells(o, planner, base.time_s, base.energy_j), highest_clocks(planner.work()),
       base_marks, false);
   for (const PipelineResult& plan : plans) {
-    std::vector<Cell> row{std::string(plan.prices ? "least cost" : "deadline"),
+    std::vector<Cell> row{plan.goal ? name_of(*plan.goal) : std::string("deadline"),
                           std::string(name_of(plan.status)), plan.deadline_s};
     if (!plan.found()) {
       row.resize(columns.size());
@@ -204,7 +247,7 @@ std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
          interval_note(loaded, shown) + refusal_note(plans) +
          (no_interval(loaded) ? "" : "expected: its middle.\n") +
          multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
-         setting_note(o.input, planner, plans, loaded, !o.zeus.empty() || !o.plan_file.empty());
+         setting_note(o.input, planner, plans, loaded, !o.plan_file.empty());
 }
 
 // What to doubt, beside the answer. Both are of the first plan that was found.
@@ -234,37 +277,44 @@ void write_timeline(const PlanOptions& o, const PipelineWork& work,
   tell_written(file.commit());
 }
 
-void write_files(const PlanOptions& o, const PipelinePlanner& planner,
-                 const std::vector<PipelineResult>& plans, const OutputTable& table,
-                 const LoadedPipeline& loaded, const RunContext& context) {
+// Pictures by the name of the file: Chrome trace, Gantt chart, page.
+void write_timeline(const PlanOptions& o, const PipelinePlanner& planner,
+                    const std::vector<PipelineResult>& plans, const OutputTable& table,
+                    const LoadedPipeline& loaded) {
   const PipelineWork& work = planner.work();
-  std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
-  for (const PipelineResult& plan : plans) {
-    if (!plan.found()) continue;
-    drawn.push_back({title_of(plan), &plan.run});
-  }
-  if (!o.gantt.empty()) write_output(o.gantt, gantt_svg(work, drawn));
-  if (!o.timeline.empty()) {
-    write_timeline(o, work, plans);
-  }
-  if (!o.page.empty()) {
-    write_output(o.page, pipeline_page(planner, plans,
-                                       {describe(o.input, work), baseline_name(o.input),
-                                        plan_notes(o, planner, plans, loaded),
-                                        doubts_of(planner, plans, loaded)},
-                                       table));
-  }
-  if (!o.zeus.empty()) {
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-      if (!plans[i].found()) continue;
-      write_file(std::filesystem::path(o.zeus) / zeus_file_name(i),
-                 zeus_schedule(work, plans[i].plan, plans[i].run));
+  if (o.timeline.empty()) return;
+  if (o.timeline.ends_with(".json")) return write_timeline(o, work, plans);
+  if (o.timeline.ends_with(".svg")) {
+    std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
+    for (const PipelineResult& plan : plans) {
+      if (plan.found()) drawn.push_back({title_of(plan), &plan.run});
     }
-    tell_written(o.zeus);
+    return write_output(o.timeline, gantt_svg(work, drawn));
   }
-  if (!o.plan_file.empty() && std::ranges::any_of(plans, &PipelineResult::found))
-    write_plan_file(o.plan_file,
-                    file_of_plans(o.input, planner, plans, loaded, context.command_line));
+  write_output(o.timeline, pipeline_page(planner, plans,
+                                         {describe(o.input, work), baseline_name(o.input),
+                                          plan_notes(o, planner, plans, loaded),
+                                          doubts_of(planner, plans, loaded)},
+                                         table));
+}
+
+bool is_folder(const std::string& plan_file) {
+  return !plan_file.empty() && plan_file != "-" && !plan_file.ends_with(".json");
+}
+
+void write_plans(const PlanOptions& o, const PipelinePlanner& planner,
+                 const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
+                 const RunContext& context) {
+  if (o.plan_file.empty() || std::ranges::none_of(plans, &PipelineResult::found)) return;
+  if (!is_folder(o.plan_file))
+    return write_plan_file(o.plan_file,
+                           file_of_plans(o.input, planner, plans, loaded, context.command_line));
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (!plans[i].found()) continue;
+    write_file(std::filesystem::path(o.plan_file) / zeus_file_name(i),
+               zeus_schedule(planner.work(), plans[i].plan, plans[i].run));
+  }
+  tell_written(o.plan_file);
 }
 
 // A program reads one document: JSON holds every table asked for, JSON lines and CSV the last one.
@@ -288,91 +338,78 @@ void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
   if (for_people) print_notes(plan_notes(o, planner, plans, loaded));
 }
 
-ExitStatus run_plan(const PlanOptions& o, const RunContext& context) {
-  check_given(o.prices);
-  check_odds(o.odds_pct);
+}  // namespace
+
+ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context) {
+  PlanOptions o{.input = input_of(line),
+                .goals = goals_of(line.questions),
+                .odds_pct = line.questions.odds_pct,
+                .jitter_pct = percent * jitter_of(line.disturb),
+                .per_pass = lists(line, "passes"),
+                .per_kernel = lists(line, "kernels"),
+                .db = line.db,
+                .timeline = line.timeline,
+                .plan_file = line.plan_file,
+                .format = line.format};
+  for (const Goal& goal : o.goals) {
+    if (const auto* cost = std::get_if<LeastCost>(&goal)) o.prices = cost->prices;
+  }
   if (!o.db.empty()) (void)open_result_database(o.db);  // better known before the work
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
   const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
-  if (o.per_kernel && kernel_clocks.empty()) throw UsageError("--per-kernel needs --model");
+  if (o.per_kernel && kernel_clocks.empty())
+    throw UsageError("--list kernels: a profile holds times of passes, not of kernels");
   if (!o.db.empty()) check_storable(work);
-  if (!o.zeus.empty() && !kernel_clocks.empty() && o.input.clock_per == "kernel") {
+  if (is_folder(o.plan_file) && !kernel_clocks.empty() && o.input.clock_per == "kernel") {
     throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
-                     {.in = {}, .hint = "--plan-file writes it, or plan with --clock-per pass"});
+                     {.in = {},
+                      .hint = "--plan-file plan.json writes it, or plan with --granularity "
+                              "microbatch"});
   }
   PlannerOptions options = planner_options(o.input);
-  options.deadlines_s = deadlines_s(o, work);
+  const double baseline_s = simulate(work, highest_clocks(work)).time_s;
+  for (const double slack_pct : o.input.slacks_pct)
+    options.deadlines_s.push_back(baseline_s * (1.0 + slack_pct / percent));
   give_parts();
-  const PipelinePlanner planner(work, options, context);
+  const TimeLimit limit(line.limits.time_s, context);
+  const PipelinePlanner planner(work, options, limit.context());
   const auto intervals = intervals_of(loaded, options.switching);
-  const auto planned = [&](std::span<const double> times_s, double odds_frac) {
-    return plan_with_odds(planner, intervals ? &*intervals : nullptr, times_s, odds_frac, context);
-  };
-  std::vector<PipelineResult> plans = planned(options.deadlines_s, o.odds_pct / percent);
-  if (o.prices.per_kwh) {  // the cheapest plan last: its deadline comes of its time
-    const double worth_w = prices_of(o.prices).time_worth_w() * work.schedule.shape.stages;
-    plans.push_back(planned(std::array{planner.cheapest(worth_w).time_s}, 0.0).front());
-    plans.back().prices = prices_of(o.prices);
-    plans.back().odds_in_time.reset();
-  }
-  for (PipelineResult& plan : plans) {
-    if (!plan.found()) continue;
-    plan.verdict = verdict_of(loaded, plan, switch_model(o.input));
+  const auto judge = [&](PipelineResult& plan) {
+    if (!plan.found()) return;
+    plan.verdict = verdict_of(loaded, plan, options.switching);
     plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
+  };
+  std::vector<PipelineResult> by_deadline =
+      plan_with_odds(planner, intervals ? &*intervals : nullptr, options.deadlines_s,
+                     o.odds_pct / percent, limit.context());
+  std::vector<PipelineResult> plans;
+  auto next = by_deadline.begin();
+  for (const Goal& goal : o.goals) {
+    if (std::holds_alternative<LeastWaste>(goal)) {
+      plans.push_back(std::move(*next++));
+    } else {
+      plans.push_back(plan_for(planner,
+                               {.goal = goal,
+                                .gpus = static_cast<double>(work.schedule.shape.stages),
+                                .can_be_set =
+                                    [&](const PipelineResult& plan) {
+                                      return verdict_of(loaded, plan, options.switching).applicable;
+                                    }},
+                               limit.context()));
+      if (intervals && plans.back().found())
+        plans.back().interval = intervals->of(plans.back().plan);
+    }
+    judge(plans.back());
   }
   const OutputTable table = plans_table(o, planner, plans, loaded);
   print_plans(o, planner, plans, table, loaded);
   // First, so that a file that cannot be written loses nothing. Parts cannot be stored as such.
   if (!o.db.empty() && !is_part()) store_pipeline(o.db, planner, plans, o.input, loaded, context);
-  write_files(o, planner, plans, table, loaded, context);
+  write_timeline(o, planner, plans, table, loaded);
+  write_plans(o, planner, plans, loaded, context);
   return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done
                                                             : ExitStatus::no_plan;
-}
-
-}  // namespace
-
-Action setup_pipeline_plan(CommandLine& app) {
-  auto o = std::make_shared<PlanOptions>();
-  add_pipeline_options(app, o->input);
-  app.add_option("--deadline", o->deadlines_s, "Times of an iteration, s (several with commas)")
-      ->delimiter(',');
-  app.add_option("--slack", o->input.slacks_pct,
-                 "Deadlines as time beyond the highest clocks, % [0 if there is no --deadline]")
-      ->delimiter(',');
-  add_odds_option(app, o->odds_pct);
-  add_prices(app, o->prices);
-  app.add_option("--jitter", o->jitter_pct, "Spread of each pass's time, standard deviation, %")
-      ->capture_default_str();
-  app.add_option("--jitter-runs", o->jitter_runs, "Simulated iterations with jitter")
-      ->capture_default_str();
-  app.add_option("--seed", o->seed, "Seed of the jitter")->capture_default_str();
-  app.add_flag("--per-pass", o->per_pass, "Also list the clock and the times of every pass");
-  app.add_flag("--per-kernel", o->per_kernel, "With --model: also list the clock of every kernel");
-  app.add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
-  app.add_option("--gantt", o->gantt, "Gantt chart before and after, SVG")->ends_in({".svg"});
-  app.add_option("--page", o->page, "Page with Gantt chart, frontier and table, HTML")
-      ->ends_in({".html", ".htm"});
-  app.add_option("--timeline", o->timeline, "Chrome trace for ui.perfetto.dev, JSON")
-      ->ends_in({".json"});
-  app.add_option("--zeus", o->zeus, "Folder for schedules that Zeus loads, freqs_pipeline_*.py");
-  app.add_option("--plan-file", o->plan_file,
-                 "Write the answer's plan as a file that sets clocks, JSON (docs/apply.md)")
-      ->ends_in({".json"});
-  add_format_options(app, o->format);
-  app.footer(
-      "\nExamples:\n"
-      "  rubato pipeline plan --profile a100.csv --blocked-power 83.64 --microbatches 12 "
-      "--slack 0,5,10\n"
-      "  rubato pipeline plan --model gpt3-xl --stages 4 --clock-per kernel --gantt gantt.svg\n"
-      "  rubato pipeline plan --model gpt3-xl --stages 4 --price-per-kwh 0.12 "
-      "--price-per-gpu-hour 0.05");
-  return [o](const RunContext& context) {
-    std::vector<double>& slacks_pct = o->input.slacks_pct;
-    for (const double slack_pct : slacks_pct) check_slack(slack_pct);
-    if (o->deadlines_s.empty() && slacks_pct.empty() && !o->prices.per_kwh) slacks_pct = {0.0};
-    return run_plan(*o, context);
-  };
 }
 
 }  // namespace rubato

@@ -19,7 +19,7 @@ namespace {
 
 struct FrontOptions {
   PipelineInput input;
-  PriceOptions prices;
+  std::string prices;
   bool exact = false;
   OutputFormat format = OutputFormat::table;
 };
@@ -48,7 +48,8 @@ Answer front_answer(const PipelinePlanner& planner) {
 }
 
 ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
-  check_given(o.prices);
+  const std::optional<Prices> prices =
+      o.prices.empty() ? std::nullopt : std::optional(prices_of(o.prices));
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
   PlannerOptions options = planner_options(o.input);
@@ -57,7 +58,7 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
   std::vector<Column> columns{{"time_s", "time s", 4},         {"time_change_pct", "time %", 2},
                               {"energy_j", "energy J", 1},     {"energy_change_pct", "energy %", 2},
                               {"lower_bound_j", "bound J", 1}, {"price_w", "price W", 1}};
-  if (o.prices.per_kwh) columns.push_back({.key = "cost", .decimals = 6});
+  if (prices) columns.push_back({.key = "cost", .decimals = 6});
   OutputTable table(columns);
   const PipelineRun& base = planner.baseline();
   const std::vector<FrontierVertex>& slowest_first = planner.frontier().vertices;
@@ -70,9 +71,8 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
                           change_pct(v.cost_j + waiting_j, base.energy_j),
                           v.lower_bound_j + waiting_j,
                           v.price_w};
-    if (o.prices.per_kwh)
-      row.emplace_back(
-          prices_of(o.prices).of(v.time_s, v.cost_j + waiting_j, work.schedule.shape.stages));
+    if (prices)
+      row.emplace_back(prices->of(v.time_s, v.cost_j + waiting_j, work.schedule.shape.stages));
     table.add_row(std::move(row));
   }
   print_answered(describe(o.input, work), front_answer(planner), table,
@@ -90,7 +90,7 @@ ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
 Action setup_pipeline_front(CommandLine& app) {
   auto o = std::make_shared<FrontOptions>();
   add_pipeline_options(app, o->input);
-  add_prices(app, o->prices);
+  add_prices_option(app, o->prices);
   app.add_flag("--exact", o->exact,
                "All vertices of pipelines with more than 4096 passes too, which takes seconds");
   add_format_options(app, o->format);

@@ -159,7 +159,8 @@ void store_pipeline(const std::string& db, const PipelinePlanner& planner,
 
 Action setup_pipeline(CommandLine& app) {
   static constexpr std::array choices{
-      Command{"plan", "The clock of every pass for a time of the iteration", &setup_pipeline_plan},
+      Command{"describe", "A pipeline as a file, which 'rubato explore' plans",
+              &setup_pipeline_describe},
       Command{"front", "The whole frontier of time and energy", &setup_pipeline_front},
       Command{"straggle", "What the others save while one pipeline is slow",
               &setup_pipeline_straggle},

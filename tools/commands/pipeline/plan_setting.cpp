@@ -30,7 +30,7 @@ std::vector<const PipelineResult*> plans_of_file(const PipelinePlanner& planner,
   std::vector<const PipelineResult*> chosen{
       some_can && named != nullptr && !keeps_default ? answers.plan(*named) : &*first};
   for (const PipelineResult& plan : plans) {
-    if (plan.found() && plan.verdict.applicable && !plan.prices &&
+    if (plan.found() && plan.verdict.applicable && !plan.goal &&
         plan.deadline_s > chosen.front()->deadline_s)
       chosen.push_back(&plan);
   }
@@ -80,8 +80,8 @@ std::string setting_note(const PipelineInput& input, const PipelinePlanner& plan
                          bool writes_files) {
   std::string lines = stage_lines(input, planner, plans, loaded);
   if (!lines.empty() || writes_files) return lines;
-  return "To set the clocks: the same with --plan-file plan.json, for 'rubato apply', or --zeus "
-         "FOLDER, for Zeus.\n";
+  return "To set the clocks: the same with --plan-file plan.json, for 'rubato apply', or "
+         "--plan-file FOLDER, for Zeus.\n";
 }
 
 }  // namespace rubato

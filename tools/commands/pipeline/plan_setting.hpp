@@ -1,5 +1,5 @@
 #pragma once
-// What sets the clocks of pipeline plans: the plan file, or lines to type.
+// What sets the clocks of stages: the plan file, or lines to type.
 
 #include <string>
 #include <vector>

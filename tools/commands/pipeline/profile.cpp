@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -170,15 +171,19 @@ double blocked_power_w(const ProfileOptions& o, const CapturedProfile& profile) 
 
 std::string plan_command(const ProfileOptions& o, const CapturedProfile& profile) {
   const PipelineShape& shape = profile.pipeline.shape;
-  std::string command = fmt::format(
-      "rubato pipeline plan --profile {} --blocked-power {:.4g} --schedule {} --microbatches {}",
-      o.out, blocked_power_w(o, profile), name_of(shape.kind), shape.microbatches);
+  std::string command =
+      fmt::format("--blocked-power {:.4g} --schedule {} --microbatches {}",
+                  blocked_power_w(o, profile), name_of(shape.kind), shape.microbatches);
   if (shape.chunks > 1)
     command += fmt::format(" --stages {} --chunks {}", shape.stages, shape.chunks);
   if (shape.transfer_s > 0.0)
     command += fmt::format(" --transfer-ms {:.4g}", ms_per_s * shape.transfer_s);
   if (shape.hold_s > 0.0) command += fmt::format(" --hold-ms {:.4g}", ms_per_s * shape.hold_s);
-  return command;
+  const bool plain = shape.chunks == 1 && shape.transfer_s == 0.0 && shape.hold_s == 0.0;
+  if (plain) return fmt::format("  rubato explore {} {}", o.out, command);
+  const std::string file = std::filesystem::path(o.out).replace_extension(".json").string();
+  return fmt::format("  rubato pipeline describe --profile {} {} -o {}\n  rubato explore {}", o.out,
+                     command, file, file);
 }
 
 std::string notes_of(const ProfileOptions& o, const CapturedProfile& profile) {
@@ -221,7 +226,7 @@ std::string notes_of(const ProfileOptions& o, const CapturedProfile& profile) {
                       o.power.empty() ? "--power measures it"
                                       : "the readings do not tell what waiting draws");
   if (!o.out.empty() && pipeline.order_known && profile.complete())
-    text += fmt::format("\nnext: {}\n", plan_command(o, profile));
+    text += fmt::format("\nnext:\n{}\n", plan_command(o, profile));
   return text;
 }
 
@@ -269,7 +274,7 @@ Action setup_pipeline_profile(CommandLine& app) {
                  "Power of a GPU that waits, W, for the command to plan with [by --power]");
   app.add_flag("--per-clock", o->per_clock, "List every clock, with intervals");
   app.add_flag("--partial", o->partial, "Leave out what cannot be read, and say so");
-  app.add_option("-o,--output", o->out, "Profile for pipeline plan, CSV");
+  app.add_option("-o,--output", o->out, "Profile for explore, CSV");
   add_format_options(app, o->format);
   app.footer(
       "\nExample:\n  rubato pipeline profile --ranks 'rank*.json.gz' --power 'rank*.power.csv' -o "

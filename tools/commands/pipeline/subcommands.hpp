@@ -20,7 +20,7 @@ namespace rubato {
 class CommandLine;
 
 // See Command::setup.
-Action setup_pipeline_plan(CommandLine& app);
+Action setup_pipeline_describe(CommandLine& app);
 Action setup_pipeline_front(CommandLine& app);
 Action setup_pipeline_straggle(CommandLine& app);
 Action setup_pipeline_profile(CommandLine& app);

@@ -33,15 +33,14 @@ struct LatencyOptions {
 // The latency is a stall. With `ahead` changes are asked for before the pass: the latency is a
 // lead, in which kernels run on.
 SwitchModel switching_at(const LatencyOptions& o, double latency_s, bool ahead) {
-  SwitchModel switching;
+  SwitchModel switching = switch_model(o.input.switching, {});
   (ahead ? switching.core.lead_s : switching.core.stall_s) = latency_s;
-  switching.core.energy_j = o.input.switching.energy_j.value_or(0.0);
-  switching.dwell_s = o.input.switching.dwell_us.value_or(0.0) / us_per_s;
   return switching;
 }
 
 void check(const LatencyOptions& o) {
-  if (o.input.switching.latency_us || o.input.switching.stall_us) {
+  const SwitchModel given = switch_model(o.input.switching, {});
+  if (asks_for_spec(o.input.switching) || given.core.latency_s() > 0.0) {
     throw UsageError("sweep-latency sets latency and stall itself",
                      {.in = {}, .hint = "--latencies-us lists them"});
   }

@@ -3,19 +3,9 @@
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
-#include "tools/command_line.hpp"
 #include "tools/commands/plans/captured_tables.hpp"
 
 namespace rubato {
-
-std::optional<SwitchOptions> given_switching(const CommandLine& line,
-                                             const SwitchOptions& options) {
-  return gives_switching(line) ? std::optional(options) : std::nullopt;
-}
-
-SwitchModel captured_switching(const std::optional<SwitchOptions>& options, const GpuSpec& spec) {
-  return options ? switch_model(*options, spec) : switch_model(spec);
-}
 
 OutputTable counted_changes_table(const GraphExploration& found) {
   OutputTable table({{"granularity"},

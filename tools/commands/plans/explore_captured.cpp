@@ -1,4 +1,4 @@
-#include "tools/commands/plans/explore_captured.hpp"
+// rubato explore of captured runs: all streams, gaps and ranks, as an execution graph.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,10 +20,12 @@
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"
+#include "tools/commands/explore.hpp"
 #include "tools/commands/plans/captured_answer.hpp"
 #include "tools/commands/plans/captured_notes.hpp"
 #include "tools/commands/plans/captured_switching.hpp"
 #include "tools/commands/plans/captured_tables.hpp"
+#include "tools/options/comm_sms.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/answers_table.hpp"
@@ -41,11 +43,11 @@ namespace rubato {
 
 namespace {
 
-std::vector<Capture> read_captures(const CapturedRunOptions& o) {
+std::vector<Capture> read_captures(const ExploreOptions& o) {
   std::vector<Capture> captures;
-  for (const std::string& file : o.files) {
-    Capture capture = import_capture(file, {.partial = o.partial});
-    if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
+  for (const std::string& file : o.work) {
+    Capture capture = import_capture(file, {.partial = o.step.partial});
+    if (!o.step.step.empty()) capture = only_step(std::move(capture), o.step.step);
     for (const std::string& line : capture.left_out)
       tell("note: {}: left out: {}\n", printable(with_input_named(file)), printable(line));
     captures.push_back(std::move(capture));
@@ -54,11 +56,11 @@ std::vector<Capture> read_captures(const CapturedRunOptions& o) {
 }
 
 // Slack is of the usual step: what an odd one takes longer is no time for the others.
-void leave_out_odd_steps(const CapturedRunOptions& o, std::vector<Capture>& captures) {
-  if (!o.step.empty() || captures.front().steps.empty()) return;
+void leave_out_odd_steps(const ExploreOptions& o, std::vector<Capture>& captures) {
+  if (!o.step.step.empty() || captures.front().steps.empty()) return;
   if (captures.front().steps.size() == 1 && captures.front().step_source != StepSource::whole_file)
     tell("note: {}: one step only: how far steps differ is not known\n",
-         printable(with_input_named(o.files.front())));
+         printable(with_input_named(o.work.front())));
   std::vector<OddStep> odd = odd_steps(captures.front());
   for (auto step = odd.rbegin(); step != odd.rend(); ++step) {
     Capture& capture = captures.front();
@@ -72,10 +74,10 @@ void leave_out_odd_steps(const CapturedRunOptions& o, std::vector<Capture>& capt
   }
 }
 
-GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& captures) {
+GpuSpec spec_of(const ExploreOptions& o, const std::vector<Capture>& captures) {
   try {
     return load_gpu_for_devices(o.gpu, device_names(captures), captures.front().provenance,
-                                o.files.front());
+                                o.work.front());
   } catch (const UsageError&) {
     // What is wrong with the files is said before what is missing beside them.
     if (captures.size() > 1) (void)capture_graph(captures);
@@ -83,14 +85,13 @@ GpuSpec spec_of(const CapturedRunOptions& o, const std::vector<Capture>& capture
   }
 }
 
-std::vector<Granularity> grains_of(const CapturedRunOptions& o,
-                                   const GraphExplorationInput& input) {
+std::vector<Granularity> grains_of(const ExploreOptions& o, const GraphExplorationInput& input) {
   static const std::vector<std::string> all{"iteration", "gpu",    "pass",
                                             "kernel",    "launch", "segment"};
   std::size_t gpus = 0;
   for (const Capture& capture : input.captures) gpus += capture.devices.size();
-  std::vector<std::string> names = o.granularities;
-  if (names.empty()) {
+  std::vector<std::string> names = o.questions.granularities;
+  if (!o.questions.granularities_given) {
     names = all;
     if (gpus == 1) std::erase(names, "gpu");
   }
@@ -106,24 +107,18 @@ std::vector<Granularity> grains_of(const CapturedRunOptions& o,
   return grains;
 }
 
-void ask(const CapturedRunOptions& o, GraphExplorationInput& input) {
-  std::vector<double> slacks_pct = o.slacks_pct;
-  if (slacks_pct.empty()) slacks_pct = {0.0, 1.0, 2.0, 5.0};
-  std::vector<Goal> goals;
-  if (o.waste) {
-    for (const double slack_pct : slacks_pct) goals.emplace_back(LeastWaste{slack_pct / percent});
-  }
-  goals.insert(goals.end(), o.goals.begin(), o.goals.end());
-  for (const Goal& goal : goals) {
-    for (const Granularity granularity : grains_of(o, input)) {
-      for (const Aggregation aggregation : o.aggregations) {
-        const bool is_asked = !o.granularities.empty() || aggregation == Aggregation::global ||
+void ask(const ExploreOptions& o, GraphExplorationInput& input) {
+  const std::vector<Granularity> granularities = grains_of(o, input);
+  for (const Goal& goal : goals_of(o.questions)) {
+    for (const Granularity granularity : granularities) {
+      for (const Aggregation aggregation : aggregations_of(o.questions)) {
+        const bool is_asked = o.questions.granularities_given ||
+                              aggregation == Aggregation::global ||
                               granularity != Granularity::automatic;
         if (is_asked) input.questions.push_back({granularity, aggregation, goal});
       }
     }
   }
-  input.own_steps = o.own_steps;
 }
 
 std::string arcs_text(const ArcCounts& arcs) {
@@ -151,9 +146,9 @@ std::string priorities_text(const std::vector<Capture>& captures) {
 }
 
 // "1 GPU", "3 ranks of 8 GPUs".
-std::string gpus_text(const CapturedRunOptions& o, std::size_t gpus) {
+std::string gpus_text(const ExploreOptions& o, std::size_t gpus) {
   std::string text = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
-  return o.files.size() > 1 ? fmt::format("{} files, {}", o.files.size(), text) : text;
+  return o.work.size() > 1 ? fmt::format("{} files, {}", o.work.size(), text) : text;
 }
 
 // What the times of kernels rest on, in percent of the GPU's time.
@@ -174,7 +169,7 @@ double busy_share(const GraphRun& run) {
 }
 
 // What was planned on what, before the numbers.
-std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& input,
+std::string run_text(const ExploreOptions& o, const GraphExplorationInput& input,
                      const GraphRequest& request, const GraphExploration& found) {
   const GraphRun& baseline = found.planner->baseline();
   const GpuSpec& spec = found.model->spec();
@@ -183,7 +178,7 @@ std::string run_text(const CapturedRunOptions& o, const GraphExplorationInput& i
       "{} on {}, {} W, {} clocks; times of kernels: {}\n"
       "Captured ({}) at {} ({}): {}\n"
       "Default clocks ({}): {}, {} at work {:.0f} % of it; {:.5g} J{}\n",
-      printable(with_input_named(o.files.front())), spec.title,
+      printable(with_input_named(o.work.front())), spec.title,
       format_number(input.power_limit_w.value_or(spec.power_limit.limit_w)), grid.size(),
       coverage_text(found.coverage), gpus_text(o, found.run->graph.gpus().size()),
       request.captured_clock,
@@ -227,10 +222,10 @@ std::string graph_note(const GraphExplorationInput& input, const GraphExploratio
   return text;
 }
 
-void print_result(const CapturedRunOptions& o, const GraphExplorationInput& input,
+void print_result(const ExploreOptions& o, const GraphExplorationInput& input,
                   const GraphRequest& request, const GraphExploration& found) {
   const OutputTable run = captured_run_table(request, found), plans = captured_plans_table(found),
-                    kernels = o.per_kernel ? captured_kernels_table(found) : OutputTable({}),
+                    kernels = lists(o, "kernels") ? captured_kernels_table(found) : OutputTable({}),
                     collectives = collectives_table(found, o.format == OutputFormat::table),
                     counted = counted_changes_table(found), notes = captured_notes_table(found),
                     comm_sms = comm_sms_table(found);
@@ -250,7 +245,7 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
   if (counted.rows() > 0 && json) asked.push_back({"changes", &counted});
   if (comm_sms.rows() > 0 && (json || terminal)) asked.push_back({"comm_sms", &comm_sms});
   if (json) asked.push_back({"notes", &notes});
-  if (o.per_kernel) asked.push_back({"kernels", &kernels});
+  if (lists(o, "kernels")) asked.push_back({"kernels", &kernels});
   if (collectives.rows() > 0 && terminal) asked.push_back({"collectives", &collectives});
   if (terminal) {
     print_notes(run_text(o, input, request, found));
@@ -272,7 +267,7 @@ void print_result(const CapturedRunOptions& o, const GraphExplorationInput& inpu
 }
 
 // The captured run, the default clocks and every plan, replayed once more with all they do.
-void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) {
+void write_timeline(const ExploreOptions& o, const GraphExploration& found) {
   const ClockGrid& grid = found.planner->grid();
   GraphSimulator simulator(*found.model, grid);
   std::vector<GraphRun> runs{
@@ -298,19 +293,19 @@ void write_timeline(const CapturedRunOptions& o, const GraphExploration& found) 
 
 }  // namespace
 
-CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context) {
+CapturedRun captured_run(const ExploreOptions& o, const RunContext& context) {
   CapturedRun run{{.captures = read_captures(o),
                    .spec = {},
                    .captured_clock = {},
                    .grid = o.clocks,
                    .power_limit_w = o.power_limit_w,
                    .switching = {},
-                   .disturbance = disturbance_of(o.disturbance),
-                   .comm_sms = o.comm_sms,
+                   .disturbance = disturbance_of(o.disturb),
+                   .comm_sms = comm_sms_of(o.comm_sms),
                    .questions = {},
-                   .odds_frac = o.odds_pct / percent,
-                   .host_power_w = o.host_power_w},
-                  {with_inputs_named(o.files), {}, ClockSource::gpu_default, context.command_line}};
+                   .odds_frac = o.questions.odds_pct / percent,
+                   .host_power_w = o.host_power_w.value_or(0.0)},
+                  {with_inputs_named(o.work), {}, ClockSource::gpu_default, context.command_line}};
   GraphExplorationInput& input = run.input;
   GraphRequest& request = run.request;
   input.spec = spec_of(o, input.captures);
@@ -325,11 +320,11 @@ CapturedRun captured_run(const CapturedRunOptions& o, const RunContext& context)
   const ClockGrid at_capture(input.spec, {input.captured_clock});
   request.captured_clock = at_capture.label(*at_capture.find(input.captured_clock));
   request.grid = input.grid;
-  input.switching = captured_switching(o.switching, input.spec);
+  input.switching = switch_model(o.switching.empty() ? "spec" : o.switching, input.spec);
   return run;
 }
 
-ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& context) {
+ExitStatus explore_captured_run(const ExploreOptions& o, const RunContext& context) {
   CapturedRun run = captured_run(o, context);
   GraphExplorationInput& input = run.input;
   const GraphRequest& request = run.request;
@@ -343,7 +338,7 @@ ExitStatus explore_captured_run(const CapturedRunOptions& o, const RunContext& c
   if (!db.path().empty()) (void)ResultStore::open(db.path());
 
   give_parts();
-  const TimeLimit limit(o.time_limit_s, context);
+  const TimeLimit limit(o.limits.time_s, context);
   const GraphExploration found = explore_captured(input, limit.context());
   for (const std::string& note : found.run->ranks.notes) tell("note: {}\n", note);
   print_result(o, input, request, found);

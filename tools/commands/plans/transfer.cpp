@@ -21,7 +21,7 @@
 #include "explorer/transfer.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/commands/plans/explore_captured.hpp"
+#include "tools/commands/explore.hpp"
 #include "tools/commands/plans/transfer_table.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/transfer.hpp"
@@ -43,7 +43,7 @@ namespace {
 
 struct TransferOptions {
   std::string db, model = "gpt3-xl", collectives = "model", clocks, page, plot, plan;
-  CapturedRunOptions captured;
+  ExploreOptions captured;
   StepOptions step;
   std::vector<std::string> ranks;
   std::vector<std::string> traces;
@@ -213,12 +213,11 @@ ExitStatus run_captured(const TransferOptions& o, const RunContext& context) {
   StoredGraphPlan plan = load_graph_plan(store, plan_id ? *plan_id : plan_for(store, runs.front()));
   tell_taken(o, plan);
   plan.host_power_w = o.host_power_w.value_or(plan.host_power_w);
-  CapturedRunOptions each = o.captured;
-  each.step = o.step.step;
-  each.partial = o.step.partial;
+  ExploreOptions each = o.captured;
+  each.step = o.step;
   each.format = o.format;
   const auto transfer_to = [&](std::size_t i) -> DrawnTransfer {
-    each.files = runs[i];
+    each.work = runs[i];
     CapturedRun run = captured_run(each, context);
     if (run.input.spec.name != plan.gpu) {
       throw UsageError(fmt::format("{}: is of {}; the plan is for {}", runs[i].front(),
@@ -284,7 +283,7 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
          .hint = "--plan N takes one of a captured run; 'rubato trace import FILE -o step.json' "
                  "makes a trace"});
   }
-  const CapturedRunOptions& c = o.captured;
+  const ExploreOptions& c = o.captured;
   if (!o.ranks.empty() || !c.captured.clock.empty() || !c.captured.power.empty() ||
       !o.step.step.empty() || o.step.partial) {
     throw UsageError(

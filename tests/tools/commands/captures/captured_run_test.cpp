@@ -146,14 +146,14 @@ TEST_F(CapturedRun, IsPlannedAtOnce) {
 
 TEST_F(CapturedRun, HasPlansForEveryGoal) {
   const std::string asked = "explore run.json --granularity iteration,kernel --goal ";
-  const nlohmann::json planned = json_of(asked + "edp,energy,time --power-budget 1000");
+  const nlohmann::json planned = json_of(asked + "edp,energy,time --slack any --budget 1000W");
   ASSERT_EQ(planned["plans"].size(), 6U);
   std::set<std::string> goals;
   for (const nlohmann::json& plan : planned["plans"]) goals.insert(plan["goal"]);
   EXPECT_EQ(goals, (std::set<std::string>{"edp", "least_energy", "least_time"}));
   expect(asked + "edp", 0, "Least energy x time\n");
-  expect(asked + "time --power-budget 1", 1, "No plan keeps within the budget.");
-  expect(asked + "time", 2, "goal 'time' needs either --energy-budget");
+  expect(asked + "time --budget 1W", 1, "No plan keeps within the budget.");
+  expect(asked + "time", 2, "goal 'time' needs --budget");
 }
 
 TEST_F(CapturedRun, SaysWhichPrioritiesItsStreamsHad) {
@@ -168,23 +168,23 @@ TEST_F(CapturedRun, SaysWhichPrioritiesItsStreamsHad) {
 // Stages whose clocks begin anew in each step are of one run: only the GPU is missing.
 TEST_F(CapturedRun, SaysWhatIsWrongWithRanksBeforeThatTheirGpuIsMissing) {
   const std::string ranks = (captured("multirank/primus_pp8") / "pp_rank_?.json.gz").string();
-  expect("explore --ranks '" + ranks + "'", 2, "does not say on which GPU it was captured");
+  expect("explore '" + ranks + "'", 2, "does not say on which GPU it was captured");
   const std::string sampled =
       (captured("multirank/hta_sampled_2of128_negative") / "*.json.gz").string();
-  expect("explore --ranks '" + sampled + "'", 3, "does not match");
+  expect("explore '" + sampled + "'", 3, "does not match");
 }
 
 TEST_F(CapturedRun, IsPlannedWithWhatChangesOfClockTake) {
   const std::string automatic = "explore run.json --slack 5 --granularity kernel,segment";
-  expect(automatic + " --switch-stall-us 10 --db auto.db", 0,
+  expect(automatic + " --switching stall=10us --db auto.db", 0,
          "a change takes 10 us (10 us of it a");
-  expect(automatic + " --switching none", 0, "changes take nothing, as asked for");
+  expect(automatic + " --switching free", 0, "changes take nothing, as asked for");
   expect(automatic + " --gpu h100-sxm5", 0, "a change takes 6 ms (a guess: measured");
   expect(automatic + " --gpu rtx-5090", 0, "a change takes 22 ms (a guess: nobody measured");
-  expect(automatic + " --gpu rtx-5090 --switch-latency-us 8000", 0, "a change takes 8 ms;");
-  expect(automatic + " --switch-latency-us -5", 2, "switch-latency-us is -5; expected a number");
-  expect(explore + " --switch-latency-us 10 --switch-stall-us 20", 2, "part of the latency");
-  expect("explore --ranks 'nothing*.json'", 2, "no file is named like 'nothing*.json'");
+  expect(automatic + " --gpu rtx-5090 --switching latency=8ms", 0, "a change takes 8 ms;");
+  expect(automatic + " --switching latency=-5ms", 2, "latency is '-5ms'; expected a number");
+  expect(explore + " --switching latency=10us,stall=20us", 2, "part of the latency");
+  expect("explore 'nothing*.json'", 2, "no file is named like 'nothing*.json'");
 }
 
 TEST_F(CapturedRun, IsTheSameInRubatosOwnForm) {

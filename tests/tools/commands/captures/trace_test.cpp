@@ -56,16 +56,16 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect(gen, 2, "--pp is for --graph");
   expect(gen + " --graph --cp 3", 2, "cp 3 does not divide seq 1024");
   expect(gen + " --graph --microbatches 2", 0, "waiting for other stages (means over 2 stages)");
-  const std::string explore = "explore --ranks s-stage0.json s-stage1.json --granularity gpu";
-  expect(explore + " --straggler 2=1.5", 0, "the default clocks take");
-  expect(explore + " --straggler x", 2, "--straggler 'x'; expected RANK=FACTOR");
+  const std::string explore = "explore s-stage0.json s-stage1.json --granularity gpu";
+  expect(explore + " --disturb 2:kernels*1.5", 0, "the default clocks take");
+  expect(explore + " --disturb x", 2, "--disturb 'x'; expected e.g. 3:kernels*1.2");
   expect("trace scale gpt3-small --tp 1,2 --dp 2 --csv", 0, "tp,pp,dp,gpus,step_ms,");
-  expect("trace scale gpt3-small --pp 2 --dp 2 --straggler 2=1.1 --no-plans --csv", 0,
+  expect("trace scale gpt3-small --pp 2 --dp 2 --disturb 2:kernels*1.1 --no-plans --csv", 0,
          "tp,pp,dp,gpus,step_ms,energy_kj");
-  expect("trace scale gpt3-small --pp 2 --dp 2 --throttle 2=1110MHz,0=250W --no-plans --csv", 0,
+  expect("trace scale gpt3-small --pp 2 --dp 2 --disturb 2:1110MHz,0:250W --no-plans --csv", 0,
          "2,2,4");
-  expect("trace scale gpt3-small --throttle 0=1110", 2, "expected RANK=CLOCK or RANK=POWER");
-  expect("trace scale gpt3-small --throttle 0=20W", 2, "a power limit of 20 W is outside");
+  expect("trace scale gpt3-small --disturb 0:1110", 2, "expected e.g.");
+  expect("trace scale gpt3-small --disturb 0:20W", 2, "a power limit of 20 W is outside");
   expect("network capture s-stage0.json", 2, "--cluster is required");
   expect("network capture s-stage0.json --cluster hgx-h100 -o mine.json", 0,
          "Inside nodes: 227 GB/s (frame 365)");

@@ -22,8 +22,8 @@ def check_step_end(folder):
                 rows += f"{stage},{kind},{mhz},{time!r},{time * (90 + 200 * (mhz / 1400) ** 3)!r}\n"
     (folder / "step.csv").write_text(rows)
     common = ["--blocked-power", "80", "--microbatches", "5", "--json"]
-    without, _ = json.loads(rubato(folder, "plan", "--profile", "p.csv", *common)[1])["plans"]
-    code, out, err = rubato(folder, "plan", "--profile", "step.csv", *common, "--per-pass", "--zeus", "step")
+    without, _ = json.loads(rubato(folder, "explore", "--profile", "p.csv", *common)[1])["plans"]
+    code, out, err = rubato(folder, "explore", "--profile", "step.csv", *common, "--list", "passes", "--plan-file", "step")
     check(f"a profile with step ends works: {err}", code == 0)
     tables = json.loads(out)
     base, plan = tables["plans"]
@@ -38,7 +38,7 @@ def check_step_end(folder):
     code, out, err = rubato(folder, "straggle", "--profile", "step.csv", *common, "--lost-stage")
     check(f"a lost stage has step ends, too: {err}", code == 0)
     (folder / "half.csv").write_text("".join(line for line in rows.splitlines(True) if not line.startswith("2,optimizer")))
-    expect(folder, ["plan", "--profile", "half.csv", *common], 3, "no profile of the optimizer pass of stage 2")
+    expect(folder, ["explore", "--profile", "half.csv", *common], 3, "no profile of the optimizer pass of stage 2")
 
 
 def with_limits(folder):
@@ -62,9 +62,9 @@ def with_limits(folder):
 def check_power_limits(folder):
     """Limits are choices besides clocks, or in their place."""
     with_limits(folder)
-    common = ["plan", "--blocked-power", "80", "--microbatches", "5", "--slack", "6", "--json"]
+    common = ["explore", "--blocked-power", "80", "--microbatches", "5", "--slack", "6", "--json"]
     clocks = json.loads(rubato(folder, *common, "--profile", "p.csv")[1])["plans"]
-    code, out, err = rubato(folder, *common, "--profile", "both.csv", "--per-pass", "--plan-file", "limits.json")
+    code, out, err = rubato(folder, *common, "--profile", "both.csv", "--list", "passes", "--plan-file", "limits.json")
     check(f"limits besides clocks work: {err}", code == 0)
     tables = json.loads(out)
     check("the baseline is the highest clock under the highest limit", abs(tables["plans"][0]["energy_j"] - clocks[0]["energy_j"]) < 1e-9)
@@ -79,7 +79,7 @@ def check_power_limits(folder):
     code, out, err = rubato(folder, *common, "--profile", "limits.csv")
     check(f"limits in place of clocks work: {err}", code == 0 and json.loads(out)["plans"][1]["energy_change_pct"] < -10)
     check("a limit does not change within a stage", json.loads(out)["plans"][1]["clock_switches"] == 0)
-    check("Zeus is told the one limit of all stages", rubato(folder, *common, "--profile", "limits.csv", "--zeus", "l")[0] == 0 and
+    check("Zeus is told the one limit of all stages", rubato(folder, *common, "--profile", "limits.csv", "--plan-file", "l")[0] == 0 and
           "# Power limit, to be set once: 300 W" in (folder / "l/freqs_pipeline_00000.py").read_text())
     check("the database holds limits", rubato(folder, *common, "--profile", "limits.csv", "--db", "l.db")[0] == 0)
     with sqlite3.connect(folder / "l.db") as db:
@@ -87,7 +87,7 @@ def check_power_limits(folder):
         chosen = {limit for limit, in db.execute("SELECT power_limit_w FROM v_segments WHERE plan_id = 1")}
     check(f"those offered: {offered}", offered == {200, 300, 400})
     check("as the plan has them", chosen == {row["power_limit_w"] for row in json.loads(
-        rubato(folder, *common, "--profile", "limits.csv", "--per-pass")[1])["passes"]})
+        rubato(folder, *common, "--profile", "limits.csv", "--list", "passes")[1])["passes"]})
     check("a copied row counts once", rubato(folder, *common, "--profile", "copy.csv")[1] == rubato(folder, *common, "--profile", "p.csv")[1])
     expect(folder, [*common, "--profile", "twice.csv"], 3, "stage 0, forward at 1400 MHz and 400 W is given twice")
     expect(folder, [*common, "--profile", "p.csv", "--power-limits", "200"], 2, "--optimizer and --power-limits need --model")
@@ -95,9 +95,9 @@ def check_power_limits(folder):
 
 def check_modelled_limits(folder):
     """Limits of a model's stages: what is drawn is at most the limit chosen, and no interval is claimed."""
-    model = ["plan", "--model", "gpt3-xl", "--stages", "2", "--microbatches", "4", "--json", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse"]
+    model = ["explore", "--model", "gpt3-xl", "--stages", "2", "--microbatches", "4", "--json", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse"]
     free = json.loads(rubato(folder, *model, "--slack", "5")[1])["plans"]
-    code, out, err = rubato(folder, *model, "--slack", "5", "--power-limits", "200,300,300,400", "--per-pass", "--plan-file", "modelled.json")
+    code, out, err = rubato(folder, *model, "--slack", "5", "--power-limits", "200,300,300,400", "--list", "passes", "--plan-file", "modelled.json")
     check(f"modelled limits work: {err}", code == 0)
     tables = json.loads(out)
     plan, passes = tables["plans"][1], tables["passes"]
@@ -112,7 +112,7 @@ def check_modelled_limits(folder):
     check("the GPU's own limit is no other choice", json.loads(own)["plans"] == free)
     limited = [*model[1:], "--power-limits", "300"]
     limited.remove("--json")
-    for subcommand in (["plan"], ["scale", "--global-batch", "8", "--replicas", "2"], ["straggle", "--factor", "1.1"], ["compare"],
+    for subcommand in (["explore"], ["scale", "--global-batch", "8", "--replicas", "2"], ["straggle", "--factor", "1.1"], ["compare"],
                        ["sweep-latency", "--latencies-us", "10"]):
         expect(folder, [*subcommand, *limited], 0, "90 %: interval of the change")
     expect(folder, [*model, "--power-limits", "5"], 2, "power limit")
@@ -123,8 +123,8 @@ def check_no_energy(folder):
     """Passes of 0 J draw blocked power; without that, they are no energy to store."""
     rows = [row.rsplit(",", 1)[0] + ",0" if row.startswith("1,backward") else row for row in (folder / "p.csv").read_text().splitlines()]
     (folder / "zero.csv").write_text("\n".join(rows) + "\n")
-    plan = ["plan", "--profile", "zero.csv", "--microbatches", "5", "--json"]
-    code, out, err = rubato(folder, *plan, "--blocked-power", "80", "--slack", "10", "--per-pass", "--db", "zero.db")
+    plan = ["explore", "--profile", "zero.csv", "--microbatches", "5", "--json"]
+    code, out, err = rubato(folder, *plan, "--blocked-power", "80", "--slack", "10", "--list", "passes", "--db", "zero.db")
     check(f"it is told: {err}", code == 0 and "note: backward of stage 1 has an energy of 0 J at every clock" in err)
     drawn = {round(row["power_w"], 6) for row in json.loads(out)["passes"] if (row["stage"], row["pass"]) == (1, "backward")}
     check(f"and draws blocked power: {drawn}", drawn == {80})
@@ -133,12 +133,12 @@ def check_no_energy(folder):
     expect(folder, [*plan, "--blocked-power", "80", "--schedule", "early-recompute"], 3, "an energy is 0 J")
     nothing = [",".join([*row.split(",")[:-1], "0"]) for row in rows[1:]]
     (folder / "nothing.csv").write_text("\n".join([rows[0], *nothing]) + "\n")
-    expect(folder, ["plan", "--profile", "nothing.csv", "--microbatches", "5", "--blocked-power", "0"], 0, "energy +0.00 %")
+    expect(folder, ["explore", "--profile", "nothing.csv", "--microbatches", "5", "--blocked-power", "0"], 0, "energy +0.00 %")
 
 
 def check_modelled_step_end(folder):
     """A modelled optimizer takes as long as its bytes; gradients are reduced where there are replicas."""
-    model = ["plan", "--model", "gpt3-xl", "--stages", "4", "--microbatches", "4", "--per-pass", "--json"]
+    model = ["explore", "--model", "gpt3-xl", "--stages", "4", "--microbatches", "4", "--list", "passes", "--json"]
     without = json.loads(rubato(folder, *model)[1])["plans"]
     code, out, err = rubato(folder, *model, "--optimizer")
     check(f"a modelled optimizer works: {err}", code == 0)
@@ -156,12 +156,12 @@ def check_modelled_step_end(folder):
     code, out, err = rubato(folder, *model, "--optimizer", "--data-parallel", "8")
     reductions = [row for row in json.loads(out)["passes"] if row["pass"] == "all_reduce"]
     check(f"replicas reduce gradients: {err}", len(reductions) == 4 and all(row["end_s"] > row["start_s"] for row in reductions))
-    code, out, err = rubato(folder, *model, "--optimizer", "--clock-per", "kernel", "--per-kernel", "--plan-file", "end.json")
+    code, out, err = rubato(folder, *model, "--optimizer", "--clock-per", "kernel", "--list", "kernels", "--plan-file", "end.json")
     kernels = {row["kernel"] for row in json.loads(out)["kernels"] if row["pass"] == "optimizer"}
     check(f"its kernels are listed: {kernels}", kernels == {"x4_grad_norm", "x6_adamw"})
     check("in the plan file, too", "x6_adamw" in (folder / "end.json").read_text())
     code, out, err = rubato(folder, *model[:4], "2", *model[5:], "--schedule", "interleaved", "--chunks", "2", "--optimizer",
-                            "--data-parallel", "4", "--per-kernel", "--slack", "10", "--plan-file", "chunks.json")
+                            "--data-parallel", "4", "--list", "kernels", "--slack", "10", "--plan-file", "chunks.json")
     check(f"chunks of a stage end the step together, at any memory clock: {err}", code == 0)
     rest = [row["stage"] for row in json.loads(out)["kernels"] if row["kernel"] == "d1_all_reduce_rest"]
     check(f"the kernels of every chunk are listed: {rest}", rest == [0, 1])
@@ -172,8 +172,8 @@ def check_tied_embeddings(folder):
     """First and last stage reduce the gradients of their embeddings when both are ready, by an option or rows of the profile."""
     common = ["--blocked-power", "80", "--microbatches", "5"]
     given = ["--profile", "p.csv", *common, "--embedding-reduction-ms", "500"]
-    without, _ = json.loads(rubato(folder, "plan", "--profile", "p.csv", *common, "--json")[1])["plans"]
-    code, out, err = rubato(folder, "plan", *given, "--json", "--per-pass", "--zeus", "tied", "--gantt", "tied.svg", "--db", "tied.db")
+    without, _ = json.loads(rubato(folder, "explore", "--profile", "p.csv", *common, "--json")[1])["plans"]
+    code, out, err = rubato(folder, "explore", *given, "--json", "--list", "passes", "--plan-file", "tied", "--timeline", "tied.svg", "--db", "tied.db")
     check(f"tied embeddings are planned: {err}", code == 0)
     tables = json.loads(out)
     base, plan = tables["plans"]
@@ -188,18 +188,18 @@ def check_tied_embeddings(folder):
     check("the picture names it", "E embedding all reduce" in (folder / "tied.svg").read_text())
     rows = (folder / "p.csv").read_text() + "0,embedding_all_reduce,1400,0.5,40\n2,embedding_all_reduce,1400,0.5,40\n"
     (folder / "tied.csv").write_text(rows)
-    measured = json.loads(rubato(folder, "plan", "--profile", "tied.csv", *common, "--json")[1])["plans"][1]
+    measured = json.loads(rubato(folder, "explore", "--profile", "tied.csv", *common, "--json")[1])["plans"][1]
     check("rows of the profile say the same", abs(measured["energy_j"] - plan["energy_j"]) < 1e-6 * plan["energy_j"])
     for command in (["front"], ["compare"], ["straggle", "--lost-stage"], ["scale", "--replicas", "2", "--global-batch", "10"], ["sweep-latency"]):
         code, out, err = rubato(folder, *command, *given)
         check(f"{command[0]} knows them: {out}{err}", code == 0)
-    model = ["plan", "--model", "gpt3-xl", "--microbatches", "4", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--embedding-reduction-ms", "5"]
-    for more in ([], ["--clock-per", "kernel", "--per-kernel", "--switching", "none"], ["--schedule", "interleaved", "--chunks", "2", "--optimizer"]):
+    model = ["explore", "--model", "gpt3-xl", "--microbatches", "4", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--embedding-reduction-ms", "5"]
+    for more in ([], ["--clock-per", "kernel", "--list", "kernels", "--switching", "free"], ["--schedule", "interleaved", "--chunks", "2", "--optimizer"]):
         code, out, err = rubato(folder, *model, "--stages", "2", "--slack", "10", *more, "--plan-file", "tied.json")
         check(f"modelled stages have them: {err}", code == 0 and [p["pass"] for gpu in plan_file(folder / "tied.json")["plans"][0]["gpus"] for p in gpu["segments"]].count("embedding_all_reduce") == 2)
     expect(folder, [*model, "--stages", "1"], 2, "needs a first and a last stage")
-    expect(folder, ["plan", "--profile", "p.csv", *common, "--embedding-reduction-ms", "0"], 2, "is 0; expected a number > 0")
-    expect(folder, ["plan", *given, "--ops", "o.csv", "--edges", "e.csv"], 2, "does nothing with --ops")
+    expect(folder, ["explore", "--profile", "p.csv", *common, "--embedding-reduction-ms", "0"], 2, "is 0; expected a number > 0")
+    expect(folder, ["explore", *given, "--ops", "o.csv", "--edges", "e.csv"], 2, "does nothing with --ops")
 
 
 with tempfile.TemporaryDirectory() as name:

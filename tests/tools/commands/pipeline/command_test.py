@@ -16,9 +16,12 @@ from pipeline_runs import PointSolution, check, exit_status, expect, plan_file, 
 
 def check_plan(folder):
     code, out, err = rubato(
-        folder, "plan", "--profile", "p.csv", "--blocked-power", "80", "--microbatches", "5", "--slack", "0,10",
-        "--gantt", "new/g.svg", "--page", "new/p.html", "--timeline", "new/t.json", "--zeus", "new/zeus", "--db", "r.db",
-        "--plan-file", "new/plan.json", "--json")
+        folder, "explore", "--profile", "p.csv", "--blocked-power", "80", "--microbatches", "5", "--slack", "0,10",
+        "--timeline", "new/g.svg", "--db", "r.db", "--plan-file", "new/plan.json", "--json")
+    for timeline, file in (("new/p.html", "new/zeus"), ("new/t.json", "new/zeus")):
+        again = rubato(folder, "explore", "--profile", "p.csv", "--blocked-power", "80", "--microbatches", "5", "--slack", "0,10", "--timeline", timeline,
+                       "--plan-file", file, "--json")
+        check(f"the same with other files: {again[2]}", again[:2] == (0, out))
     check(f"plan works: {err}", code == 0)
     base, tight, loose = json.loads(out)["plans"]
     check("plans save energy in time", tight["time_s"] <= base["time_s"] and tight["energy_j"] < base["energy_j"])
@@ -74,7 +77,7 @@ def check_plan(folder):
 
 def check_order(folder):
     # A file that cannot be written does not cost what was stored.
-    code, out, err = rubato(folder, "plan", "--profile", "p.csv", "--blocked-power", "80", "--db", "kept.db", "--gantt", "/proc/no/g.svg")
+    code, out, err = rubato(folder, "explore", "--profile", "p.csv", "--blocked-power", "80", "--db", "kept.db", "--timeline", "/proc/no/g.svg")
     check(f"a folder that cannot be made is an error: {err}", code == 4 and "/proc/no" in err)
     with sqlite3.connect(folder / "kept.db") as db:
         check("the run is stored", db.execute("SELECT count(*) FROM runs").fetchone() == (1,))
@@ -91,15 +94,14 @@ def check_switching(folder):
     both = json.loads(rubato(folder, "sweep-latency", *common, "--latencies-us", "0,1000", "--slack", "0,5")[1])
     check(f"slacks may be several: {both}", [(row["slack_pct"], row["latency_us"]) for row in both] == [(0, 0), (0, 1000), (5, 0), (5, 1000)]
           and both[2:] == rows[:2])
-    expect(folder, ["plan", *common, "--switching", "spec"], 2, "--switching spec needs --gpu; a profile names no GPU")
-    code, out, err = rubato(folder, "plan", *common[:-1], "--slack", "5", "--gpu", "a100-sxm4-80gb")
+    expect(folder, ["explore", *common, "--switching", "spec"], 2, "--switching spec needs --gpu; a profile names no GPU")
+    code, out, err = rubato(folder, "explore", *common[:-1], "--slack", "5", "--gpu", "a100-sxm4-80gb")
     check("a profile of a GPU that is named counts its changes", "Counted: a change of clock takes 22 ms" in out, out)
-    expect(folder, ["plan", *common, "--switch-stall-us", "-1"], 2, "--switch-stall-us is -1; expected a number from 0 to 1e+08")
-    code, out, err = rubato(folder, "plan", *common, "--slack", "5", "--switch-latency-us", "100000", "--switch-stall-us", "0",
-                            "--switch-dwell-us", "50000")
-    model = ["plan", "--model", "gpt3-xl", "--stages", "4", "--batch", "4", "--microbatches", "12", "--json"]
-    waited, ahead = (json.loads(rubato(folder, *model, option, "500000")[1])["plans"][1]["energy_j"]
-                     for option in ("--switch-stall-us", "--switch-latency-us"))
+    expect(folder, ["explore", *common, "--switching", "stall=-1s"], 2, "stall is '-1s'; expected a number from 0 to 100 s")
+    code, out, err = rubato(folder, "explore", *common, "--slack", "5", "--switching", "latency=100ms,stall=0,dwell=50ms")
+    model = ["explore", "--model", "gpt3-xl", "--stages", "4", "--batch", "4", "--microbatches", "12", "--json"]
+    waited, ahead = (json.loads(rubato(folder, *model, "--switching", f"{option}=500ms")[1])["plans"][1]["energy_j"]
+                     for option in ("stall", "latency"))
     check(f"what is in time waiting for its changes is so where they are asked for ahead: {ahead}, {waited}", ahead <= waited)
     base, plan = json.loads(out)["plans"]
     check("a latency that is asked for ahead", plan["time_s"] <= plan["deadline_s"] and plan["energy_j"] < base["energy_j"])
@@ -122,9 +124,9 @@ def check_compare(folder):
 def check_others(folder):
     common = ["--profile", "p.csv", "--blocked-power", "80", "--microbatches", "6"]
     for schedule in ("gpipe", "1f1b", "early-recompute", "zb-h1"):
-        code, out, err = rubato(folder, "plan", *common, "--schedule", schedule, "--json")
+        code, out, err = rubato(folder, "explore", *common, "--schedule", schedule, "--json")
         check(f"{schedule}: {err}", code == 0 and json.loads(out)["plans"][1]["energy_change_pct"] < 0)
-    code, out, err = rubato(folder, "plan", *common, "--schedule", "interleaved", "--chunks", "2", "--json")
+    code, out, err = rubato(folder, "explore", *common, "--schedule", "interleaved", "--chunks", "2", "--json")
     check(f"interleaved: {err}", code == 0 and json.loads(out)["plans"][1]["energy_change_pct"] < 0)
 
     code, out, err = rubato(folder, "straggle", *common, "--data-parallel", "4", "--throttle", "1.2", "--lost-stage",
@@ -138,16 +140,16 @@ def check_others(folder):
     check(f"scale works: {err}", code == 0 and [row["microbatches"] for row in json.loads(out)] == [12, 6])
 
     # One stall per change of clock: the plan still ends in time, with fewer changes.
-    code, out, err = rubato(folder, "plan", *common, "--slack", "3", "--switch-stall-us", "5000", "--json")
+    code, out, err = rubato(folder, "explore", *common, "--slack", "3", "--switch-stall-us", "5000", "--json")
     base, plan = json.loads(out)["plans"]
     check("plans keep their deadline with switching", plan["time_s"] <= plan["deadline_s"])
     check("and still save", plan["energy_j"] < base["energy_j"])
 
 
 def check_model(folder):
-    common = ["plan", "--model", "gpt3-xl", "--stages", "4", "--microbatches", "8", "--batch", "2", "--json"]
+    common = ["explore", "--model", "gpt3-xl", "--stages", "4", "--microbatches", "8", "--batch", "2", "--json"]
     per_pass = json.loads(rubato(folder, *common)[1])["plans"]
-    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--switching", "none", "--per-kernel", "--per-pass")
+    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--switching", "free", "--list", "kernels,passes")
     check(f"a clock per kernel works: {err}", code == 0)
     tables = json.loads(out)
     per_kernel = tables["plans"]
@@ -159,7 +161,7 @@ def check_model(folder):
     check("passes are listed", len(tables["passes"]) == 4 * 8 * 2)
     check("a stage that waits draws no more than one that works",
           all(row["power_w"] > 0.5 * min(r["power_w"] for r in tables["passes"]) for row in tables["passes"]))
-    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--switching", "none", "--plan-file", "k.json")
+    code, out, err = rubato(folder, *common, "--clock-per", "kernel", "--switching", "free", "--plan-file", "k.json")
     file = plan_file(folder / "k.json")
     plan = file["plans"][0]
     check("clocks that differ within a pass cannot be set", plan["granularity"] == "launch" and not plan["applicable"] and "differ within a pass" in plan["because"])
@@ -170,12 +172,12 @@ def check_model(folder):
     check("the plan file has the clock of every kernel of every choice", set(passes) == set(listed))
     check("a pass has a clock of its own where its kernels share it",
           all((listed[key] == {clock}) if clock is not None else (len(listed[key]) > 1) for key, clock in passes.items()) and None in passes.values())
-    expect(folder, [*common, "--clock-per", "kernel", "--zeus", "z"], 2, "Zeus sets one clock per pass")
-    expect(folder, [*common, "--zeus", "z"], 2, "plan with one memory clock (--clocks 'mem=auto core=auto')")
-    code, out, err = rubato(folder, *common, "--clocks", "mem=auto core=auto", "--zeus", "z")
+    expect(folder, [*common, "--clock-per", "kernel", "--plan-file", "z"], 2, "Zeus sets one clock per pass")
+    expect(folder, [*common, "--plan-file", "z"], 2, "plan with one memory clock (--clocks 'mem=auto core=auto')")
+    code, out, err = rubato(folder, *common, "--clocks", "mem=auto core=auto", "--plan-file", "z")
     check(f"which is what Zeus takes: {err}", code == 0)
     core = [*common[:-1], "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--json"]
-    code, out, err = rubato(folder, *core, "--zeus", "z")
+    code, out, err = rubato(folder, *core, "--plan-file", "z")
     check(f"Zeus takes modelled plans: {err}", code == 0)
     check("in whole MHz", all(type(mhz) is int for row in PointSolution(folder / "z/freqs_pipeline_00000.py").schedules for _, mhz in row))
     code, out, err = rubato(folder, "scale", *common[1:-1], "--global-batch", "16", "--replicas", "2", "--json")
@@ -248,7 +250,7 @@ def check_answers(folder):
     said, rows = both("sweep-latency", *measured, "--latencies-us", "10,100000", "--slack", "5")
     check(f"sweep-latency: {said}", f"waits for its clock: energy {signed(rows[0]['stall_energy_change_pct'])} if a change of clock takes 10 us, "
           f"{signed(rows[1]['stall_energy_change_pct'])} if it takes 100 ms. A stage that runs on meanwhile: energy {signed(rows[0]['ahead_energy_change_pct'])}" in said)
-    said, rows = both("plan", *model)
+    said, rows = both("explore", *model)
     low, high = (signed(rows["plans"][1][f"energy_change_{end}_pct"])[:-2] for end in ("low", "high"))
     check(f"plan: {said}", f"energy {signed(rows['plans'][1]['energy_change_pct'])} (90 %: {low} to {high}), time" in said)
 
@@ -258,9 +260,10 @@ def check_profile(folder):
     ranks, power = str(examples / "rank*.json.gz"), str(examples / "rank*.power.csv")
     code, out, err = rubato(folder, "profile", "--ranks", ranks, "--power", power, "-o", "new/stages.csv")
     check(f"profile works: {err}", code == 0 and "4 ranks, 4 stages, 6 microbatches, 3 steps, 1f1b" in out)
-    command = next(line for line in out.splitlines() if line.startswith("next: rubato pipeline ")).split()[3:]
+    command = next(line for line in out.splitlines() if line.startswith("  rubato pipeline describe ")).partition(" -o ")[0].split()[3:]
+    check("and explore takes what it describes", "\n  rubato explore new/stages.json\n" in out)
     check("waiting draws 93 W", abs(float(command[command.index("--blocked-power") + 1]) - 93) < 3)
-    code, out, err = rubato(folder, *command, "--json")
+    code, out, err = rubato(folder, "explore", *command, "--json")
     check(f"the command that it prints works: {err}", code == 0)
     base, plan = json.loads(out)["plans"]
     check(f"and saves: {plan}", plan["time_s"] <= base["time_s"] * (1 + 1e-9) and plan["energy_change_pct"] < -10)
@@ -310,22 +313,22 @@ def check_profile_power(folder, examples, ranks, power):
 
 def check_messages(folder):
     common = ["--profile", "p.csv", "--blocked-power", "80"]
-    expect(folder, ["plan", "--bogus"], 2, "rubato pipeline plan: unknown option '--bogus'")
-    expect(folder, ["plan"], 2, "needs either --profile or --model")
-    expect(folder, ["plan", "--profile", "p.csv"], 2, "--profile needs --blocked-power")
-    expect(folder, ["plan", *common, "--schedule", "1f1v"], 2, "did you mean '1f1b'?")
-    expect(folder, ["plan", *common, "--stages", "5"], 3, "the profile has 3 stages; the pipeline has 5")
-    expect(folder, ["plan", *common, "--deadline", "0"], 2, "deadline is 0 s; expected a number > 0")
-    expect(folder, ["plan", *common, "--deadline", "1"], 1, "No plan is faster than")
-    expect(folder, ["plan", *common, "--ops", "x.csv"], 2, "needs both --ops and --edges")
-    expect(folder, ["plan", "--model", "gpt3-xl", "--stages", "99"], 2, "99 stages for 24 layers; expected 1 to 24")
-    expect(folder, ["plan", *common, "--schedule", "zb-h1", "--zeus", "."], 2,
+    expect(folder, ["explore", "--bogus"], 2, "rubato explore: unknown option '--bogus'")
+    expect(folder, ["plan"], 2, "rubato pipeline: unknown word 'plan'; did you mean 'rubato explore'?")
+    expect(folder, ["explore"], 2, "needs either --profile or --model")
+    expect(folder, ["explore", "--profile", "p.csv"], 2, "--profile needs --blocked-power")
+    expect(folder, ["explore", *common, "--schedule", "1f1v"], 2, "did you mean '1f1b'?")
+    expect(folder, ["explore", *common, "--stages", "5"], 3, "the profile has 3 stages; the pipeline has 5")
+    expect(folder, ["explore", *common, "--slack", "-90"], 1, "No plan is faster than")
+    expect(folder, ["explore", *common, "--ops", "x.csv"], 2, "needs both --ops and --edges")
+    expect(folder, ["explore", "--model", "gpt3-xl", "--stages", "99"], 2, "99 stages for 24 layers; expected 1 to 24")
+    expect(folder, ["explore", *common, "--schedule", "zb-h1", "--plan-file", "."], 2,
            "Zeus schedules hold forward and backward passes; found input_gradient of microbatch 0, stage 0")
-    expect(folder, ["plan", *common, "--per-kernel"], 2, "--per-kernel needs --model")
+    expect(folder, ["explore", *common, "--list", "kernels"], 2, "--list kernels: a profile holds times of passes, not of kernels")
     expect(folder, ["straggle", *common, "--time", "1"], 2, "the slowest pipeline takes 1 s; expected at least")
     expect(folder, ["straggle", *common, "--throttle", "0.5"], 2, "slowdown is 0.5; expected a number >= 1")
     expect(folder, ["scale", *common, "--global-batch", "10", "--replicas", "3"], 2, "cannot share 10 microbatches")
-    expect(folder, ["plan", "--profile", "absent.csv", "--blocked-power", "80"], 4, "absent.csv")
+    expect(folder, ["explore", "--profile", "absent.csv", "--blocked-power", "80"], 4, "absent.csv")
 
 
 with tempfile.TemporaryDirectory() as name:

@@ -8,15 +8,17 @@ TOOLS = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOOLS), str(TOOLS / "python")]
 from checks import check, exit_status, run  # noqa: E402,F401
 from schema import plan_problems  # noqa: E402
+from stages import explored  # noqa: E402
 
 RUBATO = sys.argv[1]
 
 
 def rubato(folder, *arguments):
     """Plans are for all of the slack, whatever the odds, unless others are asked for: these tests are of planners."""
-    if arguments[0] == "plan" and "--odds" not in arguments:
-        arguments += ("--odds", "0")
-    done = run(RUBATO, "pipeline", *arguments, timeout=None, cwd=folder)
+    if arguments[0] == "explore":
+        done = explored(RUBATO, [*arguments[1:], *(() if "--odds" in arguments else ("--odds", "0"))], cwd=folder)
+    else:
+        done = run(RUBATO, "pipeline", *arguments, timeout=None, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 

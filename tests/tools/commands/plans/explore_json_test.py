@@ -72,13 +72,13 @@ def without_descriptions(schema, where="$"):
 def main():
     failures = []
     documents = {
-        "trace": explored("gpt3-xl", "--slack", "2%", "--per-pass", "--per-kernel"),
+        "trace": explored("gpt3-xl", "--slack", "2%", "--list", "passes,kernels"),
         "segment": explored("gpt3-xl", "--gpu", "a100-sxm4-80gb", "--granularity", "segment", "--switching", "spec", "--slack", 2),
-        "goals": explored("gpt3-xl", "--goal", "edp,energy,strict_waste", "--granularity", "iteration"),
-        "costs": explored("gpt3-xl", "--goal", "strict_waste,cost", "--price-per-kwh", 0.12, "--price-per-gpu-hour", 0.05, "--host-power", 100),
-        "captured cost": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,segment", "--goal", "strict_waste,cost",
-                                  "--price-per-kwh", 0.12, "--pue", 1.2),
-        "captured": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,pass,segment", "--slack", 1, "--per-kernel"),
+        "goals": explored("gpt3-xl", "--goal", "edp,energy", "--slack", "0,any", "--granularity", "iteration"),
+        "costs": explored("gpt3-xl", "--goal", "energy,cost", "--prices", "kwh=0.12,gpu-hour=0.05", "--host-power", 100),
+        "captured cost": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,segment", "--goal", "energy,cost",
+                                  "--prices", "kwh=0.12,pue=1.2"),
+        "captured": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,pass,segment", "--slack", 1, "--list", "kernels"),
     }
     for name, document in documents.items():
         failures += [f"{name}: {problem}" for problem in problems(document, SCHEMA)]

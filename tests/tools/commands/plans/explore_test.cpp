@@ -32,7 +32,7 @@ TEST_F(ProgramRun, FollowsARunFromTraceToReport) {
   expect("trace gen gpt3-xl --batch 8 --tp 2 -o t.json", 0, "");
   expect("trace show t.json", 0, "24 x layer forward");
   expect("trace convert t.json t.csv", 0, "");
-  expect("explore t.csv --db r.db --timeline timeline.json --per-kernel", 0,
+  expect("explore t.csv --db r.db --timeline timeline.json --list kernels", 0,
          "stored as run 1 in r.db");
   expect("explore t.json --db r.db", 0, "stored as run 2 in r.db");
   expect("query --db r.db 'SELECT count(*) AS n FROM runs' --csv", 0, "n\n2\n");
@@ -41,16 +41,15 @@ TEST_F(ProgramRun, FollowsARunFromTraceToReport) {
   expect("compare --db r.db 1 3", 2, "there is no run 3");
   expect("explore t.json --power-limit 250 --db r.db", 0, "stored as run 3");
   expect("compare --db r.db 1 3", 1, "strict_waste");
-  expect("explore t.json --granularity segment --switch-stall-us 1000 --odds 0 --db r.db", 0,
+  expect("explore t.json --granularity segment --switching stall=1ms --odds 0 --db r.db", 0,
          "segment  0.");
-  expect("explore t.json --granularity segment --switch-latency-us 100000 --switch-dwell-us 10", 0,
+  expect("explore t.json --granularity segment --switching latency=100ms,dwell=10us", 0,
          "clock mem/core");
-  expect("explore t.json --granularity segment --per-segment --csv --mem-switch-stall-us 5000", 0,
+  expect("explore t.json --granularity segment --list segments --csv --switching mem.stall=5ms", 0,
          "goal,slack_pct,first_kernel,last_kernel,repeats");
-  expect("explore --switch-latency-us 10 --switch-stall-us 20", 2,
-         "--switch-stall-us is 20 and --switch-latency-us is 10; the stall is part of the latency");
-  expect("explore --switch-dwell-us -1", 2,
-         "--switch-dwell-us is -1; expected a number from 0 to 1e+08");
+  expect("explore --switching latency=10us,stall=20us", 2,
+         "stall is 20 us and latency is 10 us; the stall is part of the latency");
+  expect("explore --switching dwell=-1ms", 2, "dwell is '-1ms'; expected a number from 0 to");
   expect("explore t.json --granularity segment --switching spec", 0, "changes/s");
   expect("explore t.json --gpu h200-sxm5 --switching spec --granularity segment", 0, "changes/s");
   expect("explore --granularity segment --goal edp", 2,
@@ -78,7 +77,7 @@ TEST_F(ProgramRun, PlansThatAreLateAsPlayedAreNotToBeSet) {
 
 TEST_F(ProgramRun, JsonIsForPrograms) {
   const auto found = nlohmann::json::parse(
-      run("explore --granularity kernel --goal strict_waste,edp --per-kernel --json").text);
+      run("explore --granularity kernel --goal energy,edp --list kernels --json").text);
   EXPECT_EQ(found["kernels"].size(), 2U * 46U);
   const auto& plans = found["plans"];
   ASSERT_EQ(plans.size(), 3U);

@@ -34,7 +34,7 @@ def explored(*words):
 def generated(name, *words):
     rubato("trace", "gen", *words, "-o", FOLDER / name)
     files = sorted(FOLDER.glob(name.replace(".json", "*.json")))
-    return ["--ranks", *files] if len(files) > 1 else files
+    return files
 
 
 def check_plans(what, plans, time="time_change_pct", energy="energy_change_pct"):
@@ -90,8 +90,8 @@ def check_captured_runs():
         "tensor parallel on an H200": (generated("tp.json", "gpt3-small", "--layers", 4, "--batch", 8, "--tp", 2, "--graph", "--gpu", "h200-sxm5",
                                               "--cluster", "dgx-a100"), ()),
         "a capture": ([CAPTURE], ()),
-        "a capture, changes of 100 ms": ([CAPTURE], ("--switch-latency-us", 100000)),
-        "a capture, stalls": ([CAPTURE], ("--switch-latency-us", 5000, "--switch-stall-us", 3000, "--switch-dwell-us", 20000)),
+        "a capture, changes of 100 ms": ([CAPTURE], ("--switching", "latency=100ms")),
+        "a capture, stalls": ([CAPTURE], ("--switching", "latency=5ms,stall=3ms,dwell=20ms")),
     }
     slacks = ",".join(map(str, SLACKS))
     for what, (files, more) in runs.items():
@@ -109,7 +109,7 @@ def check_captured_runs():
 def check_traces():
     rubato("trace", "gen", "gpt3-small", "--layers", 4, "--batch", 8, "-o", FOLDER / "step.json")
     for gpu in ("a100-sxm4-80gb", "rtx-3080-ti", "h100-sxm5"):
-        for switching in ((), ("--switch-latency-us", 20000)):
+        for switching in ((), ("--switching", "latency=20ms")):
             asked = ("--granularity", "iteration,pass,kernel,segment", "--slack", ",".join(map(str, SLACKS)))
             found = explored(FOLDER / "step.json", "--gpu", gpu, *asked, *switching)
             check(f"{gpu}: has plans", sum(plan["goal"] != "default" for plan in found["plans"]) == 4 * len(SLACKS), len(found["plans"]))
@@ -117,8 +117,8 @@ def check_traces():
 
 
 def check_pipelines():
-    for switching in ((), ("--switch-latency-us", 20000), ("--switch-latency-us", 20000, "--switch-stall-us", 5000)):
-        plans = json.loads(rubato("pipeline", "plan", "--profile", SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", 83, "--microbatches", 4,
+    for switching in ((), ("--switching", "latency=20ms"), ("--switching", "latency=20ms,stall=5ms")):
+        plans = json.loads(rubato("explore", SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", 83, "--microbatches", 4,
                                   "--slack", ",".join(map(str, SLACKS)), "--odds", 0, *switching, "--json").stdout)["plans"]
         found = [plan for plan in plans if plan["status"] in ("feasible", "optimal")]
         check(f"pipeline {switching}: has plans", len(found) == len(SLACKS), len(found))
@@ -136,9 +136,9 @@ def check_one_stage():
         for per in ("pass", "kernel"):
             asked = ("--slack", "0,1,2,5,10,20")
             step = [plan for plan in explored(FOLDER / "one.json", "--gpu", gpu, "--granularity", per, *asked)["plans"] if plan["goal"] != "default"]
-            stage = json.loads(rubato("pipeline", "plan", "--model", model, "--batch", 4, "--gpu", gpu, "--stages", 1, "--microbatches", 1, "--clock-per", per, "--switching", "none",
-                                      "--odds", 0, *asked, "--json").stdout)["plans"]
-            stage = [plan for plan in stage if plan["plan"] == "deadline"]
+            rubato("pipeline", "describe", "--model", model, "--batch", 4, "--gpu", gpu, "--stages", 1, "--microbatches", 1, "--clock-per", per, "--switching", "free",
+                   "-o", FOLDER / "stage.json")
+            stage = json.loads(rubato("explore", FOLDER / "stage.json", "--odds", 0, *asked, "--json").stdout)["plans"][1:]
             check(f"one stage of {model}: as many plans", len(step) == len(stage) == 6, (len(step), len(stage)))
             for one, other in zip(step, stage):
                 check(f"one stage of {model} on {gpu} per {per}, slack {one['slack_pct']}: as good as explore",

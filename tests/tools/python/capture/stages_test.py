@@ -58,7 +58,7 @@ class Stages(Scratch):
         world = self.world()
         self.measure(world, core="600:1800:150")
         command = world.out.getvalue().splitlines()[-1].removeprefix("next: rubato ").split()
-        done = subprocess.run([rubato(self), *command, "--slack", "5", "--per-pass", "--json"], capture_output=True, text=True)
+        done = subprocess.run([rubato(self), *command, "--slack", "5", "--list", "passes", "--json"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         tables = json.loads(done.stdout)
         base, plan = tables["plans"]

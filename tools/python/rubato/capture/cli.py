@@ -86,7 +86,7 @@ def build_parser() -> argparse.ArgumentParser:
                                   epilog="example: sudo -E tools/capture/capture stages -o stages.csv --stages 4")
     command.set_defaults(run=run_stages, pairs=None, default_clocks=False)
     command.add_argument("-o", "--output", required=True, metavar="CSV",
-                         help="read by rubato pipeline plan --profile; single measurements go beside it")
+                         help="read by rubato explore; single measurements go beside it")
     command.add_argument("--stages", type=positive(int), required=True, help="of the pipeline; one GPU runs them in turn")
     command.add_argument("--mem", default=AUTO, metavar="MHZ", help="one memory clock for all [auto]")
     add_effort(command)
@@ -208,7 +208,7 @@ def run_stages(options: argparse.Namespace, world: World) -> int:
     low_w, high_w = profile.blocked_range_w
     print(f"{options.output}: {len(profile.rows)} rows; a GPU that waits draws {profile.blocked_w:.4g} W "
           f"({low_w:.4g} to {high_w:.4g} over the clocks; one polling thread, the receive of NCCL may differ)\n"
-          f"next: rubato pipeline plan --profile {options.output} --blocked-power {profile.blocked_w:.4g} "
+          f"next: rubato explore {options.output} --blocked-power {profile.blocked_w:.4g} "
           f"--microbatches {2 * options.stages}", file=world.out)
     return 0
 

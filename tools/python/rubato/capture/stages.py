@@ -120,7 +120,7 @@ def note_run(output: Union[str, Path], passes: StagePasses) -> None:
 
 @dataclass(frozen=True)
 class StageProfile:
-    """What `rubato pipeline plan --profile` reads, and power while waiting, W: median, least and most over the clocks."""
+    """What `rubato explore` reads of stages, and power while waiting, W: median, least and most over the clocks."""
 
     rows: list[tuple[int, str, int, float, float]]  #: stage, instruction, core clock as asked for in MHz, s, J
     blocked_w: float
