@@ -353,5 +353,48 @@ TEST(MeasurementPlan, PointsAreDistinctAndInsideTheFittedRange) {
   }
 }
 
+// Exact numbers of kernels whose bytes are counted as the least they must move, of which the truth
+// moves more (classes, streams): the prior of the bytes does not pull the fit off them.
+TEST(FewPoints, ExactNumbersAreMetThoughTheirCountedBytesAreOff) {
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const Trace trace = load_trace("gpt3-xl");
+  const GpuModel model(spec, trace);
+  Sweep sweep{.file = "exact",
+              .gpu = spec.name,
+              .applied_clocks = false,
+              .kernels = {},
+              .idle = {},
+              .left_out = {}};
+  const MemStateId mem = spec.default_clock.mem;
+  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+    SweepKernel& kernel = sweep.kernels.emplace_back();
+    kernel.name = trace.kernels[k].name;
+    for (int mhz = 510; mhz <= 1410; mhz += 150) {
+      SweepPoint& point = kernel.points.emplace_back();
+      point.clock = {mem, mhz};
+      const OperatingPoint truth = predict(spec, model.coefficients()[k], point, false);
+      point.time_s = truth.time_s;
+      point.power_w = truth.energy_j / truth.time_s;
+      point.dram_bytes = trace.kernels[k].dram_bytes;
+    }
+  }
+  std::vector<double> time, energy;
+  const std::vector<CalibratedKernel> found = fit_kernels(spec, sweep);
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    for (int mhz = 510; mhz <= 1410; mhz += 15) {
+      SweepPoint point;
+      point.clock = {mem, mhz};
+      const OperatingPoint truth = predict(spec, model.coefficients()[k], point, false),
+                           fitted = predict(spec, found[k].coefficients, point, false);
+      time.push_back(fitted.time_s / truth.time_s - 1.0);
+      energy.push_back(fitted.energy_j / truth.energy_j - 1.0);
+    }
+  }
+  EXPECT_LT(error_quantiles(time).mean, 0.25);
+  EXPECT_LT(error_quantiles(energy).mean, 0.33);
+  EXPECT_LT(error_quantiles(time).worst, 0.8);
+  EXPECT_LT(error_quantiles(energy).worst, 2.0);
+}
+
 }  // namespace
 }  // namespace rubato
