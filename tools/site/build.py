@@ -15,12 +15,13 @@ from urllib.parse import unquote, urlsplit
 
 SOURCE = Path(__file__).resolve().parents[2]
 NAVIGATION = {
-    "Start": ["index.md", "tutorial/your-capture.md", "tutorial/a-paper.md", "tutorial/a-cluster.md", "tour.md", "install.md", "examples/README.md"],
-    "How sure?": ["trust.md", "accuracy.md", "reproduced.md", "models.md", "gpus.md", "add-a-gpu.md"],
-    "Captures": ["capture.md", "trace-import.md", "captures.md", "graphs.md", "replay.md", "contention.md", "traces.md", "model-shapes.md"],
-    "Plans": ["search.md", "cost.md", "experiments.md", "apply.md", "python.md"],
-    "Clusters": ["pipeline.md", "parallel.md", "network.md"],
-    "Reference": ["commands.md", "schema.md", "glossary.md"],
+    "Start": ["index.md", "install.md", "tour.md", "trust.md", "examples/README.md"],
+    "Tutorials": ["tutorial/your-capture.md", "tutorial/a-paper.md", "tutorial/a-cluster.md"],
+    "Guides": ["graphs.md", "model-shapes.md", "parallel.md", "pipeline.md", "add-a-gpu.md", "capture.md", "apply.md", "replay.md", "cost.md",
+               "experiments.md"],
+    "Reference": ["commands.md", "schema.md", "python.md", "traces.md", "captures.md", "trace-import.md", "gpus.md", "accuracy.md", "reproduced.md",
+                  "glossary.md"],
+    "Methods": ["models.md", "search.md", "contention.md", "network.md"],
     "Develop": ["contributing.md", "architecture.md", "style.md", "testing.md", "performance.md"],
 }
 # Files outside docs/ that documents link to, and where the site has them.
