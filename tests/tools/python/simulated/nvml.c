@@ -38,6 +38,7 @@ static int change(Gpu* g, int core_mhz, int mem_mhz) { /* -1: as it is */
 /* NVML's functions. */
 
 int nvmlInit_v2(void) { map_state(); return state ? ok : 9; /* driver not loaded */ }
+int nvmlInitWithFlags(unsigned flags) { (void)flags; return nvmlInit_v2(); } /* as NVIDIA's own Python binding calls it */
 int nvmlShutdown(void) { return ok; }
 const char* nvmlErrorString(int error) {
   switch (error) {
@@ -169,6 +170,7 @@ int nvmlDeviceGetDefaultApplicationsClock(Gpu* g, unsigned kind, unsigned* out) 
   *out = (unsigned)(kind == 2 ? g->default_mem_mhz : g->default_core_mhz);
   return ok;
 }
+int nvmlDeviceGetArchitecture(Gpu* g, unsigned* out) { *out = g->capability < 70 ? 4 : g->capability < 75 ? 5 : g->capability < 80 ? 6 : 7; return ok; }
 int nvmlDeviceGetCudaComputeCapability(Gpu* g, int* major, int* minor) {
   *major = g->capability / 10;
   *minor = g->capability % 10;
