@@ -72,7 +72,7 @@ COMMANDS = {
     "trace import": ["trace import in.json -o x.json"],
     "trace scale": ["trace scale gpt3-2.7b --tp 1..4 --pp 1..4 --dp 1..64 --optimizer --page x.html -o x.csv"],
     "gpus": ["gpus in.json"],
-    **dict.fromkeys(("apply", "latency", "match", "capture", "restore"), PYTHON),
+    **dict.fromkeys(("apply", "measure", "energy", "watch", "doctor", "latency", "match", "capture", "restore"), PYTHON),
     "network list": QUICK,
     "network time": ["network time in.json --ranks 64 --bytes 25e6 -o x.csv"],
     "network errors": ["network errors in.csv -o x.csv"],

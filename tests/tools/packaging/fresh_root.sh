@@ -4,6 +4,7 @@
 # Usage: fresh_root.sh BUILD_DIR
 set -euo pipefail
 build=$(realpath "$1")
+source=$(realpath "$(dirname "$0")/../../..")
 skip() { echo "skipped: $1"; exit 77; }
 
 [ "$(id -u)" -eq 0 ] || skip "needs root"
@@ -31,12 +32,14 @@ debootstrap --variant=minbase "$VERSION_CODENAME" "$root" "$mirror" > "$work/deb
 cp /etc/resolv.conf "$root/etc/"
 proxy=$(apt-config dump Acquire::http::Proxy)
 [ -z "$proxy" ] || echo "$proxy" > "$root/etc/apt/apt.conf.d/proxy"
-cp "$package" "$root/rubato.deb"
+cp "$package" "$root/tmp/"
 inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
 
 echo "== install"
-inside apt-get update -qq
-inside apt-get install -y -qq --no-install-recommends /rubato.deb > "$work/install.log" 2>&1 || { cat "$work/install.log"; exit 1; }
+step=$(tac "$source/Containerfile" | sed '/^FROM/q' | sed -n 's/^RUN //p')  # of the last stage
+[ -n "$step" ] || { echo "error: the Containerfile installs nothing"; exit 1; }
+inside sh -ec "$step" > "$work/install.log" 2>&1 || { cat "$work/install.log"; exit 1; }
+inside sh -c "! ls /tmp/*.deb /var/lib/apt/lists/*" > /dev/null 2>&1 || { echo "error: the image keeps what it has installed from"; exit 1; }
 inside rubato --version
 inside dpkg -s rubato | grep -q '^Status: install ok installed'
 for file in bin/rubato share/man/man1/rubato-explore.1.gz share/bash-completion/completions/rubato \
@@ -52,7 +55,7 @@ cat "$work/inside.txt" | tail -12
 inside sh -c 'cd /usr/share/doc/rubato && rubato replay docs/examples/run.pt.trace.json.gz --power docs/examples/run.power.csv' | grep 'within'
 
 echo "== python"
-inside apt-get install -y -qq --no-install-recommends python3 > "$work/python.log" 2>&1 || { cat "$work/python.log"; exit 1; }
+inside sh -c 'rubato doctor; [ $? = 1 ]' | grep -q 'NVML is not there'
 inside sh -c 'cd / && rubato explore gpt3-xl --gpu a100-sxm4-80gb --granularity pass --slack 5 --db /tmp/r.db > /dev/null &&
   rubato export --plan latest --db /tmp/r.db -o /tmp/plan.json && python3 -c "import rubato; print(rubato.load_plan(\"/tmp/plan.json\").chosen.granularity)"' | grep -x pass
 inside /usr/share/rubato/capture/capture --help | grep -q sweep
