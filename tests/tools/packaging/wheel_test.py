@@ -75,7 +75,7 @@ def check_python(home):
         plan.pop("solve_time_s")
     check("its plans are the program's", plans == own)
     for program in (home / "bin/rubato", next(home.glob("lib/*/site-packages/rubato/bin/rubato"))):
-        for command in ("apply", "measure", "doctor", "capture"):
+        for command in ("apply", "measure", "doctor", "watch"):
             done = run(program, command, "--help", cwd="/", env=ENV)
             check(f"{program.name} {command} finds the package", done.stdout.startswith(f"usage: rubato {command}"), done.stdout + done.stderr)
 

@@ -18,9 +18,9 @@ from unittest import mock
 from parts import OnMachine, ROOT, TWO_PASSES, WithProgram, document, run_tests, until
 
 import rubato
-from rubato import rapl, watch
+from rubato.measuring import rapl, watch
 from rubato.hardware.backends import NvmlBackend
-from rubato.recorder import value_at
+from rubato.measuring.recorder import value_at
 
 try:
     import torch
@@ -65,7 +65,7 @@ class EnergyOfAWindow(OnMachine):
         with rubato.energy() as used:
             time.sleep(0.6)
             self.assertGreater(used.energy_j, 0)  # so far
-        self.assertAlmostEqual(used.gpu_j[0] / used.time_s, WATTS, delta=0.01 * WATTS)
+        self.assertAlmostEqual(used.gpu_j[0], WATTS * used.time_s, delta=0.5 * 0.05 * WATTS)  # half a step of the counter
         self.assertEqual((used.cpu_j, used.dram_j), (None, None))
         self.assertIn("RAPL", used.unknown["cpu"])
         self.assertRegex(str(used), r"GPU 0 [\d.]+ J \(3[56]\d\.\d W\), CPU not known, DRAM not known")
@@ -77,7 +77,7 @@ class EnergyOfAWindow(OnMachine):
         with rubato.energy() as used:
             machine.synchronize()
         time.sleep(0.2)
-        self.assertAlmostEqual(used.energy_j, WATTS * used.time_s, delta=0.12 * WATTS * used.time_s)  # a step of the counter is a third
+        self.assertAlmostEqual(used.energy_j, WATTS * used.time_s, delta=0.5 * 0.1 * WATTS)
 
     def test_without_a_counter_power_is_summed(self):
         machine = self.machine()
@@ -100,7 +100,7 @@ class EnergyOfAWindow(OnMachine):
     def test_cpu_and_dram_count_over_the_end_of_their_range(self):
         counters = Counters(self.rapl, range_uj=100e6)
         counters.set("intel-rapl:0", 90e6)
-        with mock.patch("rubato.energy_window.NvmlBackend", side_effect=rubato.IoError("no driver")), rubato.energy() as used:
+        with mock.patch("rubato.measuring.energy.NvmlBackend", side_effect=rubato.IoError("no driver")), rubato.energy() as used:
             for value_uj in (95e6, 2e6, 7e6):  # 17 J, over 100 J
                 time.sleep(0.05)
                 counters.set("intel-rapl:0", value_uj)
@@ -119,16 +119,16 @@ class EnergyOfAWindow(OnMachine):
         self.assertEqual([zone.kind for zone in rapl.zones()], ["cpu", "dram"])
 
     def test_nothing_to_measure_is_an_error(self):
-        with mock.patch("rubato.energy_window.NvmlBackend", side_effect=rubato.IoError("no driver")):
+        with mock.patch("rubato.measuring.energy.NvmlBackend", side_effect=rubato.IoError("no driver")):
             with self.assertRaisesRegex(rubato.IoError, "no energy can be measured here.*no driver"):
                 rubato.energy()
 
     def test_long_windows_keep_few_steps(self):
         self.machine(counter_step_s=0.002)
         with rubato.energy() as used:
-            time.sleep(0.3)
+            time.sleep(1)
         self.assertLessEqual(max(map(len, used._recorder.steps)), 8)
-        self.assertAlmostEqual(used.energy_j / used.time_s, 60.0, delta=1.0)  # idle
+        self.assertAlmostEqual(used.energy_j / used.time_s, 60.0, delta=1.5)  # idle
 
     def test_between_two_steps_a_counter_is_interpolated(self):
         steps = [(0.7, 50.0), (1.0, 100.0), (2.0, 200.0), (3.0, 500.0)]  # read first at 0.7, when it had stood for a while
@@ -261,7 +261,7 @@ class Callbacks(OnMachine):
         self.assertNotIn("step", vars(optimizer))
 
     def test_without_a_plan_and_without_a_gpu_training_goes_on(self):
-        with mock.patch("rubato.energy_window.NvmlBackend", side_effect=rubato.IoError("no driver")), mock.patch.object(rapl, "FOLDER", self.folder):
+        with mock.patch("rubato.measuring.energy.NvmlBackend", side_effect=rubato.IoError("no driver")), mock.patch.object(rapl, "FOLDER", self.folder):
             with self.assertLogs("rubato", "WARNING"):
                 callback = rubato.callbacks.Lightning()
                 callback.on_train_start(None, None)

@@ -93,6 +93,31 @@ class Tables(WithProgram):
             self.assertEqual(json.loads(done.stdout), [{"n": len(results.plans)}], done.stderr)
 
 
+def one_f_one_b(stages, microbatches):
+    """(graph of passes, node by (stage, kind, microbatch)), with one node before and one behind all, as lowtime wants it."""
+    import networkx
+
+    graph, passes = networkx.DiGraph(), {}
+    for stage in range(stages):
+        warm = min(stages - stage, microbatches)  # so many forward passes, then turns
+        order = [("forward", i) for i in range(warm)]
+        for i in range(microbatches):
+            order += [("backward", i)] + [("forward", warm + i)] * (warm + i < microbatches)
+        for one in order:
+            passes[(stage, *one)] = len(passes) + 1
+        networkx.add_path(graph, [passes[(stage, *one)] for one in order])
+    for i in range(microbatches):
+        networkx.add_path(graph, [passes[stage, "forward", i] for stage in range(stages)])
+        networkx.add_path(graph, [passes[stage, "backward", i] for stage in reversed(range(stages))])
+        graph.add_edge(passes[stages - 1, "forward", i], passes[stages - 1, "backward", i])
+    source, sink = 0, len(passes) + 1
+    first = [node for node in graph if not graph.in_degree(node)]
+    last = [node for node in graph if not graph.out_degree(node)]
+    graph.add_edges_from([(source, node) for node in first] + [(node, sink) for node in last])
+    graph.graph.update(source_node=source, sink_node=sink)
+    return graph, passes
+
+
 class Oracles(WithProgram):
     @needs("highspy", "numpy")
     def test_highs_finds_no_better_plan_per_kernel(self):
@@ -137,32 +162,12 @@ class Oracles(WithProgram):
                 options = CandidateExecutionOptions([ExecutionOption(real_time=t, unit_time=unit_s, cost=e - blocked_w * t, knob=mhz)
                                                      for (s, k, mhz), (t, e) in measured.items() if (s, k) == (stage, kind)])
                 specs[stage, kind] = OperationSpec(options=options, cost_model=ExponentialModel(options))
-        graph, passes = networkx.DiGraph(), {}
-        for stage in range(stages):
-            warm = min(stages - stage, microbatches)  # 1F1B: so many forward passes, then turns
-            order = [("forward", i) for i in range(warm)]
-            for i in range(microbatches):
-                order += [("backward", i)] + [("forward", warm + i)] * (warm + i < microbatches)
-            for kind, i in order:
-                passes[stage, kind, i] = len(passes) + 1
-                graph.add_node(len(passes), op=Operation(specs[stage, kind]))
-            for before, after in zip(order, order[1:]):
-                graph.add_edge(passes[(stage, *before)], passes[(stage, *after)])
-        for stage in range(stages - 1):
-            for i in range(microbatches):
-                graph.add_edge(passes[stage, "forward", i], passes[stage + 1, "forward", i])
-                graph.add_edge(passes[stage + 1, "backward", i], passes[stage, "backward", i])
-        for i in range(microbatches):
-            graph.add_edge(passes[stages - 1, "forward", i], passes[stages - 1, "backward", i])
-        source, sink = 0, len(passes) + 1
-        graph.add_node(source, op=DummyOperation())
-        graph.add_node(sink, op=DummyOperation())
-        for node in list(passes.values()):
-            if not list(graph.predecessors(node)):
-                graph.add_edge(source, node)
-            if not list(graph.successors(node)):
-                graph.add_edge(node, sink)
-        graph.graph.update(source_node=source, sink_node=sink)
+        graph, passes = one_f_one_b(stages, microbatches)
+        source, sink = graph.graph["source_node"], graph.graph["sink_node"]
+        for node in (source, sink):
+            graph.nodes[node]["op"] = DummyOperation()
+        for key, node in passes.items():
+            graph.nodes[node]["op"] = Operation(specs[key[:2]])
         kinds = {node: key[:2] for key, node in passes.items()}
 
         def played(clock_of):

@@ -13,9 +13,9 @@ from typing import Any
 
 _HOMES = {
     "Applier": "rubato.applier", "ApplierReport": "rubato.applier", "apply": "rubato.applier",
-    "Energy": "rubato.energy_window", "energy": "rubato.energy_window",
+    "Energy": "rubato.measuring.energy", "energy": "rubato.measuring.energy",
     "LatencyResult": "rubato.hardware.latency", "measure_latency": "rubato.hardware.latency",
-    "Measurement": "rubato.measurement", "measure": "rubato.measurement",
+    "Measurement": "rubato.measuring.measurement", "measure": "rubato.measuring.measurement",
     "PlanFile": "rubato.plan_file", "load_plan": "rubato.plan_file", "match_launches": "rubato.plan_file",
     "Answer": "rubato.tables", "Calibration": "rubato.tables", "Table": "rubato.tables", "Results": "rubato.results",
     "calibrate": "rubato.program", "explore": "rubato.program", "plan": "rubato.program", "replay": "rubato.program", "run": "rubato.program",

@@ -149,7 +149,7 @@ def run_apply(options: argparse.Namespace) -> int:
 def run_measure(options: argparse.Namespace) -> int:
     from rubato import hooks
     from rubato.devices import rank_of
-    from rubato.measurement import Windows
+    from rubato.measuring.measurement import Windows
 
     options.strict = True  # without the plan there is nothing to measure
     with _applier(options) as applier:
@@ -171,7 +171,7 @@ def run_energy(options: argparse.Namespace) -> int:
     import json
     import subprocess
 
-    from rubato.energy_window import Energy
+    from rubato.measuring.energy import Energy
 
     if not options.script:
         raise UsageError("no program is given", "rubato energy -- python3 train.py")
@@ -189,7 +189,7 @@ def run_energy(options: argparse.Namespace) -> int:
 
 
 def run_watch(options: argparse.Namespace) -> int:
-    from rubato.watch import Watch
+    from rubato.measuring.watch import Watch
 
     if not 0.05 <= options.interval <= 3600:
         raise UsageError(f"--interval is {options.interval:g}; expected seconds from 0.05 to 3600")

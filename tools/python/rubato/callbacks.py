@@ -17,7 +17,7 @@ from typing import Any, Optional
 from rubato import hooks, ranks
 from rubato.applier import Applier
 from rubato.applier_report import ApplierReport
-from rubato.energy_window import Energy
+from rubato.measuring.energy import Energy
 from rubato.errors import RubatoError
 
 _log = logging.getLogger("rubato")

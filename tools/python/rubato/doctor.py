@@ -17,7 +17,7 @@ from rubato.errors import RubatoError
 from rubato.hardware.backends import ZEUSD_SOCKET, ZEUSD_VARIABLE, NvmlBackend, ZeusdBackend
 from rubato.hardware.gpu import Gpu
 from rubato.hardware.lock import holder_of
-from rubato.rapl import zones
+from rubato.measuring.rapl import zones
 
 OK, NOTE, NO = "ok", "note", "no"
 ADMIN_BIT = 21  #: CAP_SYS_ADMIN, which the driver asks for

@@ -39,7 +39,7 @@ class Table(list[dict[str, Any]]):
     @overload
     def __getitem__(self, key: int) -> dict[str, Any]: ...
     @overload
-    def __getitem__(self, key: Union[slice, Sequence[str]]) -> "Table": ...
+    def __getitem__(self, key: Union[slice, list[str], tuple[str, ...]]) -> "Table": ...
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
@@ -104,7 +104,7 @@ class Answer(Mapping[str, Table]):
 
     def __init__(self, command: str, tables: Mapping[str, Sequence[Mapping[str, Any]]]):
         self.command = command
-        self._tables = {name: Table(map(dict, rows)) for name, rows in tables.items()}
+        self._tables = {name: Table(dict(row) for row in rows) for name, rows in tables.items()}
 
     def __getitem__(self, name: str) -> Table:
         return self._tables[name]

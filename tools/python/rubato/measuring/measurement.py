@@ -12,8 +12,8 @@ from typing import Any, Callable, Iterable, Iterator, Optional, TypeVar, Union
 from rubato.applier import Applier
 from rubato.hardware.backends import NvmlBackend
 from rubato.errors import IoError, UsageError
-from rubato.intervals import change_interval
-from rubato.recorder import Recorder, synchronize
+from rubato.measuring.intervals import change_interval
+from rubato.measuring.recorder import Recorder, synchronize
 
 COLUMNS = ("pair", "arm", "steps", "time_s", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled", "power_source", "plan_id")
 

@@ -9,8 +9,8 @@ from typing import Any, Optional, Sequence
 from rubato.devices import visible_gpus
 from rubato.errors import IoError, RubatoError
 from rubato.hardware.backends import NvmlBackend
-from rubato.rapl import Zone, zones
-from rubato.recorder import Recorder, synchronize
+from rubato.measuring.rapl import Zone, zones
+from rubato.measuring.recorder import Recorder, synchronize
 
 
 class Energy:

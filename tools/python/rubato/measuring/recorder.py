@@ -10,7 +10,7 @@ from typing import Callable, Optional, Sequence
 
 from rubato.errors import IoError
 from rubato.hardware.gpu import Gpu
-from rubato.rapl import Zone
+from rubato.measuring.rapl import Zone
 
 POLL_S = 0.005  #: between readings of counters and clocks
 LATE_S = 0.012  #: a step seen later, since the thread had to wait for a core, gives way to the next one that was not
