@@ -115,7 +115,7 @@ def plans_of(options, folder, spec, memory, number, name, cells):
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
         sys.exit(f"{name}: {done.stderr}")
-    for plan in json.loads(done.stdout)["plans"]:
+    for plan in json.loads(done.stdout)["plans"][1:]:
         core = float(plan["clocks"].split("/")[1])
         slack = plan["slack_pct"]
         best = min(cheaper(c) for c in grid if 100 * (slower(c) - 1) <= slack + 1e-9)

@@ -133,7 +133,7 @@ def pipeline(db, folder):
           [round(row["energy_change_pct"], 9) for row in stored if row["plan_id"]], (plans, stored))
     first = next(row for row in stored if row["is_headline"])
     shown = finished(RUBATO, *words).stdout
-    check("pipeline: what is said first", f"energy {first['energy_change_pct']:+.2f} %" in shown, (shown[:400], first))
+    check("pipeline: what is said first", f"Saves     {-first['energy_change_pct']:.1f} % energy" in shown, (shown[:400], first))
     # Whoever asks about the newest run, which this is, is told of it as of any other.
     run = str(first["run_id"])
     page = next(row for row in page_answers(db, run, folder) if row["is_headline"])

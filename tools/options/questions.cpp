@@ -51,7 +51,7 @@ LeastTime budget_of(const std::string& text) {
 // Least energy by a slack, "2" or "2%"; "any": in any time.
 Goal energy_goal(const std::string& slack) {
   if (slack == "any") return LeastEnergy{};
-  const std::string word = slack.ends_with("%") ? slack.substr(0, slack.size() - 1) : slack;
+  const std::string word = slack.substr(0, slack.find_last_not_of(" %") + 1);
   const auto pct = parse_number(word);
   if (!pct)
     throw UsageError(
@@ -127,6 +127,10 @@ void add_question_options(CommandLine& app, QuestionOptions& o) {
 
 std::vector<Goal> goals_of(const QuestionOptions& o) {
   check_odds(o.odds_pct);
+  const std::vector<std::string> known = goal_names();
+  for (const std::string& name : o.goals) {
+    if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
+  }
   std::vector<Goal> goals;
   for (const std::string& name : names_of(o)) {
     if (name == "energy") {
@@ -139,13 +143,11 @@ std::vector<Goal> goals_of(const QuestionOptions& o) {
       goals.emplace_back(LeastEd2p{});
     } else if (name == "time") {
       goals.emplace_back(budget_of(o.budget));
-    } else if (name == "cost") {
+    } else {
       if (o.prices.empty())
         throw UsageError("goal 'cost' needs --prices",
                          {.in = {}, .hint = "e.g. --prices kwh=0.12,gpu-hour=2"});
       goals.emplace_back(LeastCost{prices_of(o.prices)});
-    } else {
-      unknown("--goal", name, goal_names());
     }
   }
   return goals;

@@ -63,7 +63,7 @@ class EndToEnd(WithProgram):
         machine = self.machine(kernels=self.kernels, idle_w=self.idle_w(), core_latency_s=0.002, jitter_s=0.0003, call_s=0.0005)
         training = Training(machine)
         rubato.explore(self.captured(training), gpu=spec, captured_clock="1593/1410", clocks=CLOCKS, slack=10, power_limit=POWER_LIMIT_W,
-                       granularity=["pass", "iteration"], switch_latency_us=2000, db=self.db)
+                       granularity=["pass", "iteration"], switching="latency=2ms", db=self.db)
         plan = self.folder / "plan.json"
         rubato.run("export", "--plan", "latest", "--db", self.db, "--granularity", "pass", "--gpu", spec, "-o", plan)
         promised = rubato.load_plan(plan).chosen.promise

@@ -27,7 +27,7 @@ class Export(WithProgram):
         # 400 changes of clock a second, 22 ms each, are late: not chosen, nor written when asked for.
         self.assertNotIn("kernel", [plan["granularity"] for plan in self.export()["plans"]])
         self.assertEqual(rubato.run("export", "--plan", "latest", "--granularity", "kernel", "--db", self.db), "")
-        rows = self.explore(gpu="a100-sxm4-80gb", slack=2, switch_latency_us=1)["plans"]
+        rows = self.explore(gpu="a100-sxm4-80gb", slack=2, switching="latency=1us")["plans"]
         file = rubato.load_plan(self.export("latest", "--granularity", "kernel"))
         self.assertEqual([plan.granularity for plan in file.plans], ["kernel", "segment", "pass", "iteration"])
         for plan in file.plans:
@@ -80,7 +80,7 @@ class Export(WithProgram):
 
     def test_captured_plans_are_set_launch_by_launch(self):
         run = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
-        self.explore(run, captured_clock="1593/1410", slack=5, granularity=["segment", "iteration"], switch_latency_us=10)
+        self.explore(run, captured_clock="1593/1410", slack=5, granularity=["segment", "iteration"], switching="latency=10us")
         exported = self.export("1", "--granularity", "segment")
         file = rubato.load_plan(exported)
         self.assertTrue(file.chosen.applicable)

@@ -25,7 +25,7 @@ except ImportError:
 
 class FromPython(WithProgram):
     def test_explore_gives_the_commands_tables(self):
-        tables = rubato.explore("gpt3-xl", gpu="a100-sxm4-80gb", slack=2, granularity=["pass", "kernel"], per_kernel=True, db=self.db)
+        tables = rubato.explore("gpt3-xl", gpu="a100-sxm4-80gb", slack=2, granularity=["pass", "kernel"], list="kernels", db=self.db)
         self.assertEqual([row["granularity"] for row in tables["plans"]], ["iteration", "pass", "kernel"])  # the first is the baseline
         self.assertEqual(len(tables["kernels"]), 2 * 46)
         with rubato.Results(self.db) as results:

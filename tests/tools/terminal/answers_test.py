@@ -18,7 +18,6 @@ class Answers(ProgramCase):
         for command, answer in ((("replay", SOURCE / "docs/examples/run.pt.trace.json.gz"), "The model gives the run "),
                                 (("trace", "scale", "gpt3-small", "--pp", "1,2", "--slack", "1"), "With 1 % more time allowed, plans save "),
                                 (("sweep-latency", "gpt3-xl", "--latencies-us", "10,100"), "A device that runs on meanwhile: energy -"),
-                                (("explore", *STAGES), "Passes at "),
                                 (("validate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb"), "Mean absolute error: time "),
                                 (("pipeline", "straggle", *PIPELINE, "--factor", "1.2"), "A pipeline that waits for a slower one: energy -"),
                                 (("pipeline", "scale", *PIPELINE, "--replicas", "2", "--global-batch", "8"), "In the same time: energy -"),
@@ -37,6 +36,25 @@ class Answers(ProgramCase):
             said = next(i for i, line in enumerate(lines) if i > 0 and not line.startswith("  "))  # below a heading of some lines
             self.assertTrue(lines[said].startswith(answer), lines[:4])
             self.assertNotRegex(" ".join(lines[:4]), "<b>|&nbsp;|<br>")
+
+    def test_every_exploration_has_the_same_five_lines(self):
+        """Of a trace, a capture, ranks and stages, on every width; JSON has the same words."""
+        ranks = sorted((SOURCE / "docs/examples/pipeline").glob("rank*.pt.trace.json.gz"))
+        for work in (("gpt3-xl",), (SOURCE / "docs/examples/run.pt.trace.json.gz",), (*ranks, "--granularity", "iteration,gpu"), STAGES,
+                     ("gpt3-small", "--stages", "2")):
+            said = json.loads(self.run_program("explore", *work, "--slack", "5", "--json").stdout)
+            shown = self.run_program("explore", *work, "--slack", "5", "--wide").stdout
+            lines, table = shown.split("\n\n")[:2]
+            labels = [line[:10].strip() for line in lines.splitlines() if not line.startswith(" ")]
+            self.assertEqual(labels, ["Planned", "Set", "Saves", "Rests on", "Next"])
+            for key, label in zip(("planned", "set", "saves", "rests_on", "next"), labels):
+                begin = next(line for line in lines.splitlines() if line.startswith(label))[10:]
+                self.assertEqual(said["answer"][0][key].split("\n")[0], begin)
+            self.assertTrue(table.startswith("one clock for "), table)
+            headline = next(row for row in said["answers"] if row["is_headline"])
+            if headline["plan"] is not None:
+                self.assertIn(f"{-headline['energy_change_pct']:.1f} % energy", said["answer"][0]["saves"])
+            self.assertLessEqual(shown.count("\nnote: "), 3)
 
     def test_replayed_times_have_the_unit_that_suits_them(self):
         replay = ("replay", SOURCE / "docs/examples/run.pt.trace.json.gz", "--captured-clock", "1593/1410")

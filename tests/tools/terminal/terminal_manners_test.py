@@ -99,8 +99,8 @@ class Manners(ProgramCase):
         self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         capture, pipeline = SOURCE / "docs/examples/run.pt.trace.json.gz", ("explore", *STAGES)
         for arguments, path in ((("explore", capture, *FEW, "--timeline", "c.json"), "c.json"), (("replay", capture, "--perfetto", "y.json"), "y.json"),
-                                ((*pipeline, "--gantt", "g.svg", "--page", "g.html", "--timeline", "g.json", "--plan-file", "made/p.json"), "made/p.json"),
-                                ((*pipeline, "--zeus", "z"), "z"), (("trace", "gen", "gpt3-xl", "-o", "n.json"), "n.json"),
+                                ((*pipeline, "--timeline", "g.svg", "--plan-file", "made/p.json"), "made/p.json"), ((*pipeline, "--timeline", "g.html"), "g.html"),
+                                ((*pipeline, "--timeline", "g.json", "--plan-file", "z"), "z"), (("trace", "gen", "gpt3-xl", "-o", "n.json"), "n.json"),
                                 (("trace", "convert", "gpt3-xl", "t.csv"), "t.csv"), (("export", "--db", "r.db", "-o", "p.json"), "p.json"),
                                 (("export", "--db", "r.db", "--plan", "latest", "-o", "plan.json"), "plan.json"),
                                 (("explore", *FEW, "--timeline", "l.json"), "l.json"), (("transfer", "--db", "r.db", "--batches", "8", "--page", "t.html"), "t.html"),
@@ -199,20 +199,18 @@ class Manners(ProgramCase):
             self.assertEqual([line.split()[0] for line in shown.split("\n\n")[0].splitlines()], piped.split("\n")[0].split())
         for columns in (40, 60, 80):
             shown = self.on_terminal("explore", *FEW, columns=columns, NO_COLOR="1")
-            table, told = shown[shown.rindex("\nplan "):].split("\n(left out: ")
+            table, told = shown[shown.rindex("\none clock for "):].split("\n(left out: ")
             self.assertLessEqual(max(map(len, table.splitlines())), columns)
-            self.assertRegex(table, r"^\nplan .* energy % ")
-            self.assertRegex(told, r"(?s)^.*energy J.*;\s+--wide shows all\)\n")
+            self.assertRegex(table, r"^\none clock for .* energy % ")
+            self.assertRegex(told, r"(?s)^.*gap %.*;\s+--wide shows all\)\n")
         self.assertEqual(self.on_terminal(*question, "--wide", columns=40, NO_COLOR="1"), piped)
         self.assertEqual(self.on_terminal(*question, columns=40, NO_COLOR="1", COLUMNS="400"), piped)
 
     def test_lines_below_tables_are_wrapped_and_changes_outlast_joules(self):
         for gpu, slack, columns in (("rtx-3080-ti", "0", 100), ("a100-sxm4-80gb", "2", 100)):
             shown = self.on_terminal("explore", "--gpu", gpu, "--slack", slack, columns=columns, NO_COLOR="1")
-            table = shown[shown.index("\nplan "):]
+            table = shown[shown.index("\none clock for "):]
             self.assertLessEqual(max(map(len, table.splitlines())), columns, table)
-            if "left out" in table:
-                self.assertIn("energy J", re.search(r"(?s)\(left out: .*?\)", table).group())
             self.assertIn("  energy %  ", table)
 
     def test_transfer_names_the_plan_it_takes(self):
@@ -264,10 +262,10 @@ class Manners(ProgramCase):
 
     def test_warnings_outlast_details(self):
         shown = self.on_terminal("explore", SOURCE / "docs/examples/run.pt.trace.json.gz", "--slack", "2", columns=80, NO_COLOR="1")
-        tables = [line.split() for line in shown.splitlines() if line.startswith("granularity")]
-        self.assertEqual([set(table) & {"clocks", "notes", "deadline", "bound"} for table in tables], [{"clocks", "notes", "deadline"}], shown)
-        self.assertRegex(shown, r"\nkernel [^(\n]*  missed  +[a-z, ]*not applicable\n")
-        self.assertIn("bound %", re.search(r"(?s)\(left out: .*?\)", shown).group())
+        table = next(line for line in shown.splitlines() if line.startswith("one clock for "))
+        self.assertTrue(all(title in table for title in ("clocks", "time %", "energy %", "set with")), shown)
+        self.assertRegex(shown, r"\nkernel [^(\n]*  cannot be set\n")
+        self.assertIn("gap %", re.search(r"(?s)\(left out: .*?\)", shown).group())
 
     def test_names_cut_are_told(self):
         self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
@@ -305,7 +303,7 @@ class Manners(ProgramCase):
             self.assertNotIn("standard-input", told.stdout + told.stderr)
         self.run_program("trace", "convert", "gpt3-xl", "t.json")
         told = self.run_program("explore", "-", *FEW, input=(self.folder / "t.json").read_text())
-        self.assertTrue(told.stdout.startswith("standard input on "), told.stdout)
+        self.assertTrue(told.stdout.startswith("Planned   standard input on "), told.stdout)
         told = self.run_program("explore", "-", *FEW, "--json", input=(self.folder / "t.json").read_text())
         self.assertEqual(json.loads(told.stdout)["run"][0]["trace"], "standard input")
         self.assertIn("standard input", self.run_program("query", "--db", "r.db", "SELECT work FROM v_runs").stdout)

@@ -23,7 +23,7 @@
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/table.hpp"
-#include "tools/terminal/exploration_answer.hpp"
+#include "tools/terminal/screen.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/files/trace_json.hpp"

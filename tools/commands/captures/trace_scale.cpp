@@ -26,7 +26,6 @@
 #include "tools/drawing/scale.hpp"
 #include "tools/options/disturbance.hpp"
 #include "tools/options/parallel.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {

@@ -10,7 +10,6 @@
 #include "explorer/pipeline/baselines.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 
 namespace rubato {
 

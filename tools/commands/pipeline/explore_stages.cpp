@@ -13,6 +13,7 @@
 #include "common/numbers.hpp"
 #include "common/process/interruption.hpp"
 #include "common/suggest.hpp"
+#include "common/version.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/pipeline/goal_plan.hpp"
 #include "explorer/pipeline/plan_file.hpp"
@@ -22,11 +23,11 @@
 #include "tools/commands/explore.hpp"
 #include "tools/commands/pipeline/plan_setting.hpp"
 #include "tools/commands/pipeline/plan_tables.hpp"
+#include "tools/commands/pipeline/stages_screen.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/drawing/page_parts.hpp"
 #include "tools/drawing/pipeline.hpp"
 #include "tools/drawing/pipeline_page.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/plan_file.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -38,11 +39,9 @@ namespace {
 struct PlanOptions {
   PipelineInput input;
   std::vector<Goal> goals;
-  std::optional<Prices> prices = {};
-  double odds_pct = 0.0, jitter_pct = 0.0;
-  bool per_pass = false, per_kernel = false;
+  double odds_pct = 0.0, jitter_frac = 0.0;
+  bool per_kernel = false;
   std::string db, timeline, plan_file;
-  OutputFormat format = OutputFormat::table;
 };
 
 // Of a pipeline as planned only jitter; slow stages have plans of their own.
@@ -98,166 +97,34 @@ PipelineInput input_of(const ExploreOptions& o) {
   return input;
 }
 
-// What an iteration costs, and its change; nothing without prices.
-std::vector<Cell> cost_cells(const PlanOptions& o, const PipelinePlanner& planner, double time_s,
-                             double energy_j) {
-  if (!o.prices) return {};
-  const double gpus = planner.work().schedule.shape.stages;
-  const PipelineRun& base = planner.baseline();
-  const double cost = o.prices->of(time_s, energy_j, gpus);
-  return {cost, change_pct(cost, o.prices->of(base.time_s, base.energy_j, gpus))};
+// What to doubt beside the answer: marks of the default clocks and of the first plan.
+std::string doubts_of(const ShownRun& shown) {
+  const auto first = std::ranges::find_if(shown.plans, &ShownPlan::found);
+  if (first == shown.plans.end()) return "";
+  return doubts_text(std::array{&shown.marks, &first->marks});
 }
 
-// Cells on jitter; none if it was not asked for.
-std::vector<Cell> jitter_cells(const PlanOptions& o, const PipelineWork& work,
-                               const PipelinePlan& plan) {
-  constexpr std::uint32_t jittered_runs = 200;
-  if (o.jitter_pct == 0.0) return {};
-  const JitterSummary summary =
-      simulate_jitter(work, plan,
-                      {.switching = switch_model(o.input),
-                       .disturbance = {.jitter_frac = o.jitter_pct / percent, .seed = 1}},
-                      jittered_runs);
-  return {summary.mean_time_s, summary.p95_time_s};
-}
-
-// People see the status only where a plan is missing: of plans that were found the gap says it.
-std::vector<Column> plans_columns(bool all_found, bool with_intervals, bool with_jitter,
-                                  bool with_costs, bool with_notes) {
-  std::vector<Column> columns{
-      {"plan"},
-      {.key = "status", .for_programs = all_found, .room = Room::needed},
-      {"deadline_s", "deadline s", 4},
-      {"time_s", "time s", 4, false, Room::spare},
-      {"energy_j", "energy J", 1, false, Room::spare},
-      {"time_change_pct", "time %", 2},
-      {"energy_change_pct", "energy %", 2},
-      range_column(with_intervals),
-      range_column(with_intervals, "time, 90 %"),
-      {.key = "time_change_low_pct", .for_programs = true},
-      {.key = "time_change_high_pct", .for_programs = true},
-      {.key = "time_change_expected_pct", .for_programs = true},
-      {.key = "energy_change_low_pct", .for_programs = true},
-      {.key = "energy_change_high_pct", .for_programs = true},
-      {"odds_in_time_pct", "odds %", 0, !with_intervals},
-      {"energy_change_expected_pct", "expected", 2, !with_intervals, Room::spare},
-      {"lower_bound_j", "bound J", 1, false, Room::detail},
-      {"gap_pct", "gap %", 3},
-      {"average_power_w", "mean W", 1, false, Room::detail},
-      {"clock_switches", "changes"}};
-  if (with_jitter) {
-    columns.push_back({"jitter_mean_time_s", "jittered s", 4});
-    columns.push_back({"jitter_p95_time_s", "95 % below s", 4});
-  }
-  if (with_costs) {
-    columns.push_back({.key = "cost", .for_programs = true});
-    columns.push_back({"cost_change_pct", "cost %", 2, false, Room::needed});
-  }
-  columns.push_back({.key = "notes", .for_programs = !with_notes, .room = Room::needed});
-  columns.push_back({.key = "is_answer", .for_programs = true});
-  return columns;
-}
-
-bool have_intervals(const std::vector<PipelineResult>& plans) {
-  return std::ranges::any_of(plans,
-                             [](const PipelineResult& plan) { return plan.interval.has_value(); });
-}
-
-std::vector<Mark> marks_and_verdict(const LoadedPipeline& loaded, const PipelineResult& plan) {
-  std::vector<Mark> marks = marks_of(loaded, plan.plan);
-  if (!plan.verdict.applicable) marks.push_back({MarkKind::not_applicable, plan.verdict.because});
-  return marks;
-}
-
-OutputTable plans_table(const PlanOptions& o, const PipelinePlanner& planner,
-                        const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
-  const std::vector<Mark> base_marks = marks_of(loaded, highest_clocks(planner.work()));
-  const auto has_marks = [&](const PipelineResult& plan) {
-    return plan.found() && !marks_and_verdict(loaded, plan).empty();
-  };
-  const std::vector<Column> columns =
-      plans_columns(std::ranges::all_of(plans, &PipelineResult::found), have_intervals(plans),
-                    o.jitter_pct != 0.0, o.prices.has_value(),
-                    !base_marks.empty() || std::ranges::any_of(plans, has_marks));
-  OutputTable table(columns);
-  const PipelineRun& base = planner.baseline();
-  const Answers<PipelineResult> answers = answers_of(planner, plans);
-  const auto add = [&](std::vector<Cell> row, const std::optional<SavingInterval>& interval,
-                       std::vector<Cell> more, const std::vector<Cell>& costs,
-                       const PipelinePlan& plan, const std::vector<Mark>& marks, bool is_answer,
-                       const std::optional<double>& odds_in_time = {}) {
-    for (const Interval SavingInterval::*of : {&SavingInterval::energy, &SavingInterval::time}) {
-      row.push_back(interval ? range_cell(((*interval).*of).low_pct, ((*interval).*of).high_pct)
-                             : Cell());
-    }
-    for (const Interval SavingInterval::*of : {&SavingInterval::time, &SavingInterval::energy}) {
-      for (const double Interval::*end :
-           {&Interval::low_pct, &Interval::high_pct, &Interval::median_pct})
-        row.push_back(interval ? Cell((*interval).*of.*end) : Cell());
-    }
-    row.insert(row.end() - 1, odds_cell(odds_in_time));
-    row.insert(row.end(), more.begin(), more.end());
-    const std::vector<Cell> jitter = jitter_cells(o, planner.work(), plan);
-    row.insert(row.end(), jitter.begin(), jitter.end());
-    row.insert(row.end(), costs.begin(), costs.end());
-    row.emplace_back(kinds_text(marks));
-    row.emplace_back(std::int64_t{is_answer ? 1 : 0});
-    table.add_row(std::move(row));
-  };
-  add({baseline_name(o.input), std::string("-"), std::monostate{}, base.time_s, base.energy_j, 0.0,
-       0.0},
-      std::nullopt,
-      {std::monostate{}, std::monostate{}, base.average_power_w(),
-       static_cast<std::int64_t>(base.clock_switches)},
-      cost_cells(o, planner, base.time_s, base.energy_j), highest_clocks(planner.work()),
-      base_marks, false);
-  for (const PipelineResult& plan : plans) {
-    std::vector<Cell> row{plan.goal ? name_of(*plan.goal) : std::string("deadline"),
-                          std::string(name_of(plan.status)), plan.deadline_s};
-    if (!plan.found()) {
-      row.resize(columns.size());
-      table.add_row(std::move(row));
-      continue;
-    }
-    row.insert(row.end(), {plan.run.time_s, plan.energy_j, change_pct(plan.run.time_s, base.time_s),
-                           change_pct(plan.energy_j, base.energy_j)});
-    add(std::move(row), plan.interval,
-        {plan.lower_bound_j, percent * plan.gap_frac, plan.run.average_power_w(),
-         static_cast<std::int64_t>(plan.run.clock_switches)},
-        cost_cells(o, planner, plan.run.time_s, plan.energy_j), plan.plan,
-        marks_and_verdict(loaded, plan), answers.is_answer(plan), plan.odds_in_time);
-  }
+// What was planned, in one row.
+OutputTable about_table(const PipelineInput& input, const PipelinePlanner& planner) {
+  OutputTable table({{"program_version"},
+                     {"work"},
+                     {"schedule"},
+                     {"stages"},
+                     {"microbatches"},
+                     {"blocked_power_w"},
+                     {"host_power_w"},
+                     {"default_time_s"},
+                     {"default_energy_j"},
+                     {"least_time_s"},
+                     {"cheapest_time_s"}});
+  const PipelineWork& work = planner.work();
+  const PipelineShape& shape = work.schedule.shape;
+  table.add_row({std::string(program_version()), profile_name(input),
+                 std::string(name_of(shape.kind)), std::int64_t{shape.stages},
+                 std::int64_t{shape.microbatches}, work.blocked_power_w, work.host_power_w,
+                 planner.baseline().time_s, planner.baseline().energy_j, planner.least_time_s(),
+                 planner.cheapest_time_s()});
   return table;
-}
-
-std::string changes_note(const SwitchModel& switching) {
-  if (switching.is_free()) return "Changes of clock are taken as free.\n";
-  return fmt::format("Counted: a change of clock takes {}.\n", change_text(switching));
-}
-
-std::string plan_notes(const PlanOptions& o, const PipelinePlanner& planner,
-                       const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
-  std::vector<const PipelinePlan*> shown;
-  for (const PipelineResult& plan : plans) shown.push_back(&plan.plan);
-  return fmt::format(
-             "No plan is faster than {:.6g} s; least energy at about {:.6g} s.\n"
-             "Change is against the {}. The bound holds for all plans that keep "
-             "the deadline, with free durations between the measured options.\n",
-             planner.least_time_s(), planner.cheapest_time_s(), baseline_name(o.input)) +
-         interval_note(loaded, shown) + refusal_note(plans) +
-         (no_interval(loaded) ? "" : "expected: its middle.\n") +
-         multiply_note(o.input, planner.work()) + changes_note(switch_model(o.input)) +
-         setting_note(o.input, planner, plans, loaded, !o.plan_file.empty());
-}
-
-// What to doubt, beside the answer. Both are of the first plan that was found.
-std::string doubts_of(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
-                      const LoadedPipeline& loaded) {
-  const auto first = std::ranges::find_if(plans, &PipelineResult::found);
-  if (first == plans.end()) return "";
-  const std::vector<Mark> base = marks_of(loaded, highest_clocks(planner.work()));
-  const std::vector<Mark> marks = marks_of(loaded, first->plan);
-  return doubts_text(std::array{&base, &marks});
 }
 
 std::string title_of(const PipelineResult& plan) {
@@ -279,8 +146,7 @@ void write_timeline(const PlanOptions& o, const PipelineWork& work,
 
 // Pictures by the name of the file: Chrome trace, Gantt chart, page.
 void write_timeline(const PlanOptions& o, const PipelinePlanner& planner,
-                    const std::vector<PipelineResult>& plans, const OutputTable& table,
-                    const LoadedPipeline& loaded) {
+                    const std::vector<PipelineResult>& plans, const ShownRun& shown) {
   const PipelineWork& work = planner.work();
   if (o.timeline.empty()) return;
   if (o.timeline.ends_with(".json")) return write_timeline(o, work, plans);
@@ -291,11 +157,11 @@ void write_timeline(const PlanOptions& o, const PipelinePlanner& planner,
     }
     return write_output(o.timeline, gantt_svg(work, drawn));
   }
-  write_output(o.timeline, pipeline_page(planner, plans,
-                                         {describe(o.input, work), baseline_name(o.input),
-                                          plan_notes(o, planner, plans, loaded),
-                                          doubts_of(planner, plans, loaded)},
-                                         table));
+  write_output(o.timeline,
+               pipeline_page(planner, plans,
+                             {describe(o.input, work), baseline_name(o.input),
+                              shown.rests_on + '\n' + notes_text(shown), doubts_of(shown)},
+                             plans_table(shown)));
 }
 
 bool is_folder(const std::string& plan_file) {
@@ -317,43 +183,17 @@ void write_plans(const PlanOptions& o, const PipelinePlanner& planner,
   tell_written(o.plan_file);
 }
 
-// A program reads one document: JSON holds every table asked for, JSON lines and CSV the last one.
-void print_plans(const PlanOptions& o, const PipelinePlanner& planner,
-                 const std::vector<PipelineResult>& plans, const OutputTable& table,
-                 const LoadedPipeline& loaded) {
-  const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
-  const OutputTable passes = passes_table(planner.work(), plans);
-  std::vector<NamedTable> asked{{"plans", &table}};
-  if (o.per_pass) asked.push_back({"passes", &passes});
-  std::optional<OutputTable> kernels;
-  if (o.per_kernel) {
-    kernels = kernels_table(planner.work(), plans, kernel_clocks);
-    asked.push_back({"kernels", &*kernels});
-  }
-  const bool for_people = o.format == OutputFormat::table;
-  if (for_people)
-    print_notes(answer_text(describe(o.input, planner.work()),
-                            pipeline_answer(planner, plans, doubts_of(planner, plans, loaded))));
-  print_tables(asked, o.format);
-  if (for_people) print_notes(plan_notes(o, planner, plans, loaded));
-}
-
 }  // namespace
 
 ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context) {
   PlanOptions o{.input = input_of(line),
                 .goals = goals_of(line.questions),
                 .odds_pct = line.questions.odds_pct,
-                .jitter_pct = percent * jitter_of(line.disturb),
-                .per_pass = lists(line, "passes"),
+                .jitter_frac = jitter_of(line.disturb),
                 .per_kernel = lists(line, "kernels"),
                 .db = line.db,
                 .timeline = line.timeline,
-                .plan_file = line.plan_file,
-                .format = line.format};
-  for (const Goal& goal : o.goals) {
-    if (const auto* cost = std::get_if<LeastCost>(&goal)) o.prices = cost->prices;
-  }
+                .plan_file = line.plan_file};
   if (!o.db.empty()) (void)open_result_database(o.db);  // better known before the work
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
@@ -402,11 +242,17 @@ ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context)
     }
     judge(plans.back());
   }
-  const OutputTable table = plans_table(o, planner, plans, loaded);
-  print_plans(o, planner, plans, table, loaded);
+  const ShownRun shown = shown_run(o.input, loaded, planner, plans, o.jitter_frac,
+                                   o.odds_pct / percent, line.db, line.plan_file);
+  const OutputTable passes = passes_table(work, plans),
+                    kernels =
+                        o.per_kernel ? kernels_table(work, plans, kernel_clocks) : OutputTable({});
+  print_exploration(shown, about_table(o.input, planner),
+                    std::array{ListedTable{"passes", &passes}, ListedTable{"kernels", &kernels}},
+                    line.lists, line.format);
   // First, so that a file that cannot be written loses nothing. Parts cannot be stored as such.
   if (!o.db.empty() && !is_part()) store_pipeline(o.db, planner, plans, o.input, loaded, context);
-  write_timeline(o, planner, plans, table, loaded);
+  write_timeline(o, planner, plans, shown);
   write_plans(o, planner, plans, loaded, context);
   return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done
                                                             : ExitStatus::no_plan;

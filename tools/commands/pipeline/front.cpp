@@ -11,7 +11,6 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/options/prices.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 
 namespace rubato {
 

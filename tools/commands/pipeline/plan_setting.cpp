@@ -38,24 +38,9 @@ std::vector<const PipelineResult*> plans_of_file(const PipelinePlanner& planner,
   return chosen;
 }
 
-// The clocks by stage and the lines that set them, where each stage has one clock in the answer.
-std::string stage_lines(const PipelineInput& input, const PipelinePlanner& planner,
-                        const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded) {
-  const Answers<PipelineResult> answers = answers_of(planner, plans);
-  const PlanAnswer* named = answers.headline();
-  if (named == nullptr || !named->plan) return "";
-  const PlanFile file = file_of_plans(input, planner, plans, loaded, "");
-  const std::vector<TargetClock> targets = clock_of_each_target(file, file.plans.front());
-  if (targets.empty()) return "";
-  return clocks_by_target_text(*file.gpu->known, targets) + ".\n" +
-         clocks_by_target_lines(*file.gpu->known, targets);
-}
-
-}  // namespace
-
-PlanFile file_of_plans(const PipelineInput& input, const PipelinePlanner& planner,
-                       const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
-                       const std::string& command) {
+PlanFile file_of(const PipelineInput& input, const PipelinePlanner& planner,
+                 const std::vector<const PipelineResult*>& plans, const LoadedPipeline& loaded,
+                 const std::string& command) {
   const std::optional<GpuSpec> spec = spec_of(input, loaded);
   PlanFileRun run{.work = profile_name(input),
                   .command = command,
@@ -70,18 +55,26 @@ PlanFile file_of_plans(const PipelineInput& input, const PipelinePlanner& planne
        .switching = switching_in_earnest(switch_model(input), spec.value_or(GpuSpec{})),
        .granularity = input.clock_per == "kernel" ? "launch" : "microbatch",
        .run = std::move(run)},
-      plans_of_file(planner, plans));
+      plans);
   file.created_utc = now_utc();
   return file;
 }
 
-std::string setting_note(const PipelineInput& input, const PipelinePlanner& planner,
-                         const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
-                         bool writes_files) {
-  std::string lines = stage_lines(input, planner, plans, loaded);
-  if (!lines.empty() || writes_files) return lines;
-  return "To set the clocks: the same with --plan-file plan.json, for 'rubato apply', or "
-         "--plan-file FOLDER, for Zeus.\n";
+}  // namespace
+
+PlanFile file_of_plans(const PipelineInput& input, const PipelinePlanner& planner,
+                       const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
+                       const std::string& command) {
+  return file_of(input, planner, plans_of_file(planner, plans), loaded, command);
+}
+
+std::string stage_lines(const PipelineInput& input, const PipelinePlanner& planner,
+                        const PipelineResult& plan, const LoadedPipeline& loaded) {
+  const PlanFile file = file_of(input, planner, {&plan}, loaded, "");
+  const std::vector<TargetClock> targets = clock_of_each_target(file, file.plans.front());
+  if (targets.empty()) return "";
+  return clocks_by_target_text(*file.gpu->known, targets) + "\n " +
+         clocks_by_target_lines(*file.gpu->known, targets);
 }
 
 }  // namespace rubato

@@ -16,11 +16,10 @@ namespace rubato {
                                      const std::vector<PipelineResult>& plans,
                                      const LoadedPipeline& loaded, const std::string& command);
 
-/// How to set the answer: where each stage has one clock, these and lines to type; else which
-/// options write files.
-/// @param writes_files  these are given
-[[nodiscard]] std::string setting_note(const PipelineInput& input, const PipelinePlanner& planner,
-                                       const std::vector<PipelineResult>& plans,
-                                       const LoadedPipeline& loaded, bool writes_files);
+/// Where each stage has one clock: these, and below them lines to type. Else, or where the GPU is
+/// not known, empty.
+/// @param plan  found
+[[nodiscard]] std::string stage_lines(const PipelineInput& input, const PipelinePlanner& planner,
+                                      const PipelineResult& plan, const LoadedPipeline& loaded);
 
 }  // namespace rubato

@@ -9,7 +9,6 @@
 #include "explorer/pipeline/straggler.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 
 namespace rubato {
 

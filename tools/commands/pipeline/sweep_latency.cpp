@@ -17,7 +17,6 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
 #include "tools/drawing/latency.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 
 namespace rubato {
 

@@ -1,6 +1,7 @@
 // rubato explore: find clocks for a trace on a GPU.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include <fmt/format.h>
@@ -21,18 +22,15 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/explore.hpp"
 #include "tools/commands/plans/explore_options.hpp"
+#include "tools/commands/plans/trace_screen.hpp"
+#include "tools/commands/plans/trace_tables.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
 #include "tools/options/switching.hpp"
 #include "tools/options/table.hpp"
-#include "tools/terminal/answers_table.hpp"
-#include "tools/terminal/exploration_answer.hpp"
-#include "tools/terminal/exploration_notes.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/plan_file.hpp"
-#include "tools/terminal/slack_ladder.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/import/file_patterns.hpp"
 
@@ -74,81 +72,18 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
   tell_written(file.commit());
 }
 
-void print_ladder(std::span<const SlackStep> ladder, const Totals& base,
-                  const std::optional<Prices>& prices) {
-  if (ladder.empty()) return;
-  const bool segments =
-      std::ranges::find(ladder, Granularity::automatic, &SlackStep::granularity) != ladder.end();
-  print(
-      fmt::format("Least energy within a slack, whatever the odds, % (changes of clock free{}):\n",
-                  segments ? "; segment: counted" : ""));
-  print(ladder_table(ladder, base), OutputFormat::table);
-  print("\n");
-  if (!prices) return;
-  print("Cost of these plans, %:\n");
-  print(cost_ladder_table(ladder, base, *prices), OutputFormat::table);
-  print("\n");
-}
-
-// Plans as people see them: what is left of a saving once changes of clock are counted is never
-// left out for want of room.
-void print_plans(const Exploration& found) {
-  OutputTable plans = plans_table(found);
-  const OutputTable counted = counted_table(found);
-  const auto has_room = [&](std::string_view key) {
-    return plans.has_room_for(key, table_style());
-  };
-  const bool apart = counted.rows() > 0 &&
-                     !(has_room("clock_switches_per_s") && has_room("counted_energy_change_pct"));
-  if (apart) plans = plans_table(found, Counted::apart);
-  print(plans, OutputFormat::table);
-  print("\n");
-  if (apart) print_tables({{"counted", &counted}}, OutputFormat::table);
-}
-
-// A program reads one document: JSON holds every table asked for, CSV exactly one.
 void print_results(const ExploreOptions& o, const ExplorationInput& input, const Exploration& found,
                    const RunContext& context) {
-  const OutputTable plans = plans_table(found), passes = passes_table(found);
-  const OutputTable kernels = kernels_table(input.trace, found),
-                    segments = segments_table(input.trace, found), notes = notes_table(found),
-                    run = run_table(heading_name(o, input), input, found);
-  const std::optional<Prices> prices = asked_prices(found);
-  const std::vector<SlackStep> ladder = slack_ladder(input, found, context);
-  const Totals& base = found.baseline.total;
-  const OutputTable steps = slack_steps_table(ladder, base, prices);
-  std::vector<NamedTable> asked;
-  const OutputTable answers = answers_table<PlanResult>(
-      answers_of(found), found.grid.label(found.grid.default_clock()),
-      [&](const PlanResult& plan) { return clocks_text(found.grid, plan.plan.clock_of_site); },
-      [&](const PlanResult& plan) {
-        const Totals& applied = plan.counted ? *plan.counted : plan.sim.total;
-        return std::pair(change_pct(applied.energy_j, base.energy_j),
-                         change_pct(applied.time_s, base.time_s));
-      });
-  if (o.format == OutputFormat::json) asked.push_back({"run", &run});
-  if (o.format == OutputFormat::json) asked.push_back({"answers", &answers});
-  if (o.format == OutputFormat::json && steps.rows() > 0) asked.push_back({"slacks", &steps});
-  if (o.format != OutputFormat::table) asked.push_back({"plans", &plans});
-  if (o.format == OutputFormat::json) asked.push_back({"notes", &notes});
-  if (lists(o, "passes")) asked.push_back({"passes", &passes});
-  if (lists(o, "kernels")) asked.push_back({"kernels", &kernels});
-  // A terminal shows the segments of a plan unasked while they fit on it.
-  constexpr std::size_t few = 60;
-  const bool listed = o.format == OutputFormat::table && o.questions.granularities_given;
-  const bool unasked = listed && segments.rows() > 0 && segments.rows() <= few;
-  if (lists(o, "segments") || unasked) asked.push_back({"segments", &segments});
-  if (o.format == OutputFormat::table) {
-    print_notes(exploration_heading(heading_name(o, input), input, found));
-    print_notes('\n' + exploration_answer(input, found, o.db) + '\n');
-    print_ladder(ladder, base, prices);
-    print_plans(found);
-  }
-  print_tables(asked, o.format);
-  if (o.format != OutputFormat::table) return;
-  print_notes(exploration_notes(input, found));
-  if (listed && segments.rows() > few && !lists(o, "segments"))
-    print(fmt::format("{} segments; --list segments names them.\n", segments.rows()));
+  const std::string name = heading_name(o, input);
+  const OutputTable passes = passes_table(found), kernels = kernels_table(input.trace, found),
+                    segments = segments_table(input.trace, found),
+                    slacks = slack_steps_table(slack_ladder(input, found, context),
+                                               found.baseline.total, prices_of(found));
+  print_exploration(
+      shown_run(name, input, found, o.db, o.plan_file), run_table(name, input, found),
+      std::array{ListedTable{"slacks", &slacks, true}, ListedTable{"passes", &passes},
+                 ListedTable{"kernels", &kernels}, ListedTable{"segments", &segments}},
+      o.lists, o.format);
 }
 
 enum class Work { trace, capture, stages };

@@ -1,6 +1,7 @@
 // rubato explore of captured runs: all streams, gaps and ranks, as an execution graph.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,15 +22,11 @@
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"
 #include "tools/commands/explore.hpp"
-#include "tools/commands/plans/captured_answer.hpp"
-#include "tools/commands/plans/captured_notes.hpp"
-#include "tools/commands/plans/captured_switching.hpp"
-#include "tools/commands/plans/captured_tables.hpp"
+#include "tools/commands/plans/capture_screen.hpp"
+#include "tools/commands/plans/capture_tables.hpp"
 #include "tools/options/comm_sms.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
-#include "tools/terminal/answers_table.hpp"
-#include "tools/terminal/exploration_answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/plan_file.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -121,17 +118,6 @@ void ask(const ExploreOptions& o, GraphExplorationInput& input) {
   }
 }
 
-std::string arcs_text(const ArcCounts& arcs) {
-  std::string text;
-  for (std::size_t kind = 0; kind < arc_kinds; ++kind) {
-    if (arcs.read[kind] + arcs.inferred[kind] == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", arcs.read[kind] + arcs.inferred[kind],
-                        name_of(static_cast<ArcKind>(kind)));
-    if (arcs.inferred[kind] > 0) text += fmt::format(" ({} inferred)", arcs.inferred[kind]);
-  }
-  return text;
-}
-
 // Priorities of streams that have one: "0 of 2, -5 of 1". Empty where the files do not say.
 std::string priorities_text(const std::vector<Capture>& captures) {
   std::map<std::int32_t, std::size_t, std::greater<>> streams;
@@ -145,125 +131,15 @@ std::string priorities_text(const std::vector<Capture>& captures) {
   return text;
 }
 
-// "1 GPU", "3 ranks of 8 GPUs".
-std::string gpus_text(const ExploreOptions& o, std::size_t gpus) {
-  std::string text = fmt::format("{} GPU{}", gpus, gpus == 1 ? "" : "s");
-  return o.work.size() > 1 ? fmt::format("{} files, {}", o.work.size(), text) : text;
-}
-
-// What the times of kernels rest on, in percent of the GPU's time.
-std::string coverage_text(const GraphCoverage& c) {
-  const double total_s = std::max(c.total_s(), 1e-12);
-  return shares_text(
-      {{percent * c.measured_s / total_s, "measured"},
-       {percent * c.anchored_s / total_s, "anchored (captured time, modelled split)"},
-       {percent * c.guessed_split_s / total_s, "of it with a guessed split"},
-       {percent * c.fixed_s / total_s, "that no clock changes"}});
-}
-
-// In the mean over GPUs.
-double busy_share(const GraphRun& run) {
-  double busy_s = 0.0;
-  for (const GpuTotals& gpu : run.gpus) busy_s += gpu.busy_s;
-  return busy_s / std::max(run.span_s * static_cast<double>(run.gpus.size()), 1e-12);
-}
-
-// What was planned on what, before the numbers.
-std::string run_text(const ExploreOptions& o, const GraphExplorationInput& input,
-                     const GraphRequest& request, const GraphExploration& found) {
-  const GraphRun& baseline = found.planner->baseline();
-  const GpuSpec& spec = found.model->spec();
-  const ClockGrid& grid = found.planner->grid();
-  std::string text = fmt::format(
-      "{} on {}, {} W, {} clocks; times of kernels: {}\n"
-      "Captured ({}) at {} ({}): {}\n"
-      "Default clocks ({}): {}, {} at work {:.0f} % of it; {:.5g} J{}\n",
-      printable(with_input_named(o.work.front())), spec.title,
-      format_number(input.power_limit_w.value_or(spec.power_limit.limit_w)), grid.size(),
-      coverage_text(found.coverage), gpus_text(o, found.run->graph.gpus().size()),
-      request.captured_clock,
-      request.clock_source == ClockSource::gpu_default
-          ? "the GPU's default, assumed: give --captured-clock or --power"
-          : std::string(name_of(request.clock_source)),
-      time_text(found.captured_span_s), clock_words(grid.label(grid.default_clock())),
-      time_text(baseline.span_s), baseline.gpus.size() == 1 ? "the GPU" : "its GPUs",
-      percent * busy_share(baseline), baseline.total_energy_j,
-      found.model->host_power_w() > 0.0
-          ? fmt::format(", {} W per GPU for the rest of the node counted",
-                        format_number(found.model->host_power_w()))
-          : "");
-  if (found.undisturbed_span_s)
-    text += fmt::format(
-        "slowed as asked, the default clocks take {} longer; every change is against that\n",
-        time_text(baseline.span_s - *found.undisturbed_span_s));
-  return text;
-}
-
-// How the run was put together, and whether that gives the captured time back.
-std::string graph_note(const GraphExplorationInput& input, const GraphExploration& found) {
-  const ExecutionGraph& graph = found.run->graph;
-  std::string text = fmt::format(
-      "Execution graph: {} activities; waits: {}. At the captured clocks it takes {} % of the "
-      "captured time.\n",
-      graph.size(), arcs_text(graph.count_arcs()),
-      format_signed(change_pct(found.reproduced_span_s, found.captured_span_s), 3));
-  if (const std::string priorities = priorities_text(input.captures); !priorities.empty())
-    text += fmt::format(
-        "Priorities of streams, as captured: {} (the lower, the more urgent; not "
-        "used).\n",
-        priorities);
-  // Checks a run joined by its messages: usual lags, not captured times, must give its time back.
-  if (found.run->ranks.messages.empty()) return text;
-  std::string errors;
-  for (const double error : usual_lag_errors(input.captures))
-    errors += fmt::format(" {}", format_signed(percent * error, 2));
-  if (!errors.empty())
-    text += fmt::format("With one lag for each kind of wait, by step:{} % of captured.\n", errors);
-  return text;
-}
-
 void print_result(const ExploreOptions& o, const GraphExplorationInput& input,
                   const GraphRequest& request, const GraphExploration& found) {
-  const OutputTable run = captured_run_table(request, found), plans = captured_plans_table(found),
-                    kernels = lists(o, "kernels") ? captured_kernels_table(found) : OutputTable({}),
-                    collectives = collectives_table(found, o.format == OutputFormat::table),
-                    counted = counted_changes_table(found), notes = captured_notes_table(found),
-                    comm_sms = comm_sms_table(found);
-  const bool json = o.format == OutputFormat::json, terminal = o.format == OutputFormat::table;
-  std::vector<NamedTable> asked;
-  const OutputTable answers = answers_table<GraphPlanOutcome>(
-      answers_of(found), found.planner->grid().label(found.planner->grid().default_clock()),
-      [&](const GraphPlanOutcome& plan) { return plan_clocks_text(found, plan.result); },
-      [&](const GraphPlanOutcome& plan) {
-        const PlanChange& change = plan.change_as_played();
-        return std::pair(percent * change.energy_frac, percent * change.time_frac);
-      });
-  if (json) asked.push_back({"run", &run});
-  if (json) asked.push_back({"answers", &answers});
-  if (collectives.rows() > 0 && json) asked.push_back({"collectives", &collectives});
-  asked.push_back({"plans", &plans});
-  if (counted.rows() > 0 && json) asked.push_back({"changes", &counted});
-  if (comm_sms.rows() > 0 && (json || terminal)) asked.push_back({"comm_sms", &comm_sms});
-  if (json) asked.push_back({"notes", &notes});
-  if (lists(o, "kernels")) asked.push_back({"kernels", &kernels});
-  if (collectives.rows() > 0 && terminal) asked.push_back({"collectives", &collectives});
-  if (terminal) {
-    print_notes(run_text(o, input, request, found));
-    print_notes('\n' + captured_answer(found, o.db) + '\n');
-  }
-  print_tables(asked, o.format);
-  if (!terminal) return;
-  if (found.interrupted)
-    print(
-        "The search ended before all was tried: plans are the best known by then, and bounds that "
-        "are missing are not known.\n");
-  print_notes(
-      "Changes are against the default clocks, all GPUs together. 90 %: interval of the energy, "
-      "over "
-      "draws of how captured times split, of guessed core energies, of fits and of the model's "
-      "errors. Gap: to a bound that holds whatever runs at once.\n" +
-      captured_notes_text(found) + counted_changes_note(*found.planner->switching()) +
-      comm_sms_note(found) + late_ranks_note(found) + graph_note(input, found));
+  const OutputTable kernels = lists(o, "kernels") ? captured_kernels_table(found) : OutputTable({}),
+                    collectives = collectives_table(found), comm_sms = comm_sms_table(found);
+  print_exploration(
+      shown_run(input, request, found, o.db, o.plan_file), captured_run_table(request, found),
+      std::array{ListedTable{"kernels", &kernels}, ListedTable{"collectives", &collectives, true},
+                 ListedTable{"comm_sms", &comm_sms, true}},
+      o.lists, o.format);
 }
 
 // The captured run, the default clocks and every plan, replayed once more with all they do.
@@ -341,6 +217,9 @@ ExitStatus explore_captured_run(const ExploreOptions& o, const RunContext& conte
   const TimeLimit limit(o.limits.time_s, context);
   const GraphExploration found = explore_captured(input, limit.context());
   for (const std::string& note : found.run->ranks.notes) tell("note: {}\n", note);
+  if (const std::string priorities = priorities_text(input.captures); !priorities.empty())
+    tell("note: priorities of streams, as captured: {} (the lower, the more urgent; not used)\n",
+         priorities);
   print_result(o, input, request, found);
   if (!o.timeline.empty()) write_timeline(o, found);
   if (!db.path().empty()) {

@@ -53,9 +53,9 @@ constexpr std::array refusals{
 
 // What --list can name, by kind.
 std::vector<std::string> tables_of(std::string_view kind) {
-  if (kind == "capture") return {"kernels", "collectives"};
-  if (kind == "stages") return {"passes", "kernels"};
-  return {"passes", "kernels", "segments"};
+  if (kind == "capture") return {"plans", "notes", "kernels", "collectives", "comm_sms"};
+  if (kind == "stages") return {"plans", "notes", "passes", "kernels"};
+  return {"plans", "notes", "slacks", "passes", "kernels", "segments"};
 }
 
 }  // namespace
@@ -100,8 +100,10 @@ void add_explore_options(CommandLine& app, ExploreOptions& o) {
                  "One iteration under each plan: a Chrome trace (.json) for ui.perfetto.dev; of "
                  "stages also a Gantt chart (.svg) or a page (.html)")
       ->ends_in({".json", ".svg", ".html"});
-  app.add_option("--list", o.lists,
-                 "Also these tables: passes, kernels, segments, collectives (with commas)")
+  app.add_option(
+         "--list", o.lists,
+         "Also these tables: plans (all of them), notes, slacks, passes, kernels, segments, "
+         "collectives, comm_sms (with commas)")
       ->delimiter(',')
       ->one_word();
   add_format_options(app, o.format);

@@ -19,7 +19,6 @@
 #include "tools/drawing/page_parts.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
 

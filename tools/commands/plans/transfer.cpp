@@ -29,7 +29,6 @@
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"

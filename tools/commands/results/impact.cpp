@@ -16,7 +16,6 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/results/impact_plan.hpp"
 #include "tools/drawing/answer.hpp"
-#include "tools/terminal/exploration_tables.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/stored_runs.hpp"
 

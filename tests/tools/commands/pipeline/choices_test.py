@@ -88,7 +88,7 @@ def check_power_limits(folder):
     check(f"those offered: {offered}", offered == {200, 300, 400})
     check("as the plan has them", chosen == {row["power_limit_w"] for row in json.loads(
         rubato(folder, *common, "--profile", "limits.csv", "--list", "passes")[1])["passes"]})
-    check("a copied row counts once", rubato(folder, *common, "--profile", "copy.csv")[1] == rubato(folder, *common, "--profile", "p.csv")[1])
+    check("a copied row counts once", json.loads(rubato(folder, *common, "--profile", "copy.csv")[1])["plans"] == clocks)
     expect(folder, [*common, "--profile", "twice.csv"], 3, "stage 0, forward at 1400 MHz and 400 W is given twice")
     expect(folder, [*common, "--profile", "p.csv", "--power-limits", "200"], 2, "--optimizer and --power-limits need --model")
 
@@ -107,14 +107,14 @@ def check_modelled_limits(folder):
     check("others have the GPU's own to set back", {clock["power_limit_w"] for clock in file["clocks"]} <= {200, 300, 400})
     check("what is asked for is in the file, not what the limit leaves of it", all(clock["core_mhz"] is None or clock["core_mhz"] % 15 == 0 for clock in file["clocks"]))
     twice = rubato(folder, *model, "--power-limits", "300,300,200")[1]
-    check("a limit given twice is one", twice == rubato(folder, *model, "--power-limits", "200,300")[1])
+    check("a limit given twice is one", json.loads(twice)["plans"] == json.loads(rubato(folder, *model, "--power-limits", "200,300")[1])["plans"])
     own = rubato(folder, *model, "--slack", "5", "--power-limits", "400")[1]
     check("the GPU's own limit is no other choice", json.loads(own)["plans"] == free)
     limited = [*model[1:], "--power-limits", "300"]
     limited.remove("--json")
     for subcommand in (["explore"], ["scale", "--global-batch", "8", "--replicas", "2"], ["straggle", "--factor", "1.1"], ["compare"],
                        ["sweep-latency", "--latencies-us", "10"]):
-        expect(folder, [*subcommand, *limited], 0, "90 %: interval of the change")
+        expect(folder, [*subcommand, *limited], 0, " 90 % " if subcommand == ["explore"] else "90 %: interval of the change")
     expect(folder, [*model, "--power-limits", "5"], 2, "power limit")
     expect(folder, [*model, "--power-limits", "200", "--clock-per", "kernel"], 2, "power limits are set for whole passes")
 
@@ -133,7 +133,7 @@ def check_no_energy(folder):
     expect(folder, [*plan, "--blocked-power", "80", "--schedule", "early-recompute"], 3, "an energy is 0 J")
     nothing = [",".join([*row.split(",")[:-1], "0"]) for row in rows[1:]]
     (folder / "nothing.csv").write_text("\n".join([rows[0], *nothing]) + "\n")
-    expect(folder, ["explore", "--profile", "nothing.csv", "--microbatches", "5", "--blocked-power", "0"], 0, "energy +0.00 %")
+    expect(folder, ["explore", "--profile", "nothing.csv", "--microbatches", "5", "--blocked-power", "0"], 0, "0.0 % energy, time +0.0 %")
 
 
 def check_modelled_step_end(folder):

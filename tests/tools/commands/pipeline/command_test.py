@@ -21,7 +21,7 @@ def check_plan(folder):
     for timeline, file in (("new/p.html", "new/zeus"), ("new/t.json", "new/zeus")):
         again = rubato(folder, "explore", "--profile", "p.csv", "--blocked-power", "80", "--microbatches", "5", "--slack", "0,10", "--timeline", timeline,
                        "--plan-file", file, "--json")
-        check(f"the same with other files: {again[2]}", again[:2] == (0, out))
+        check(f"the same with other files: {again[2]}", again[0] == 0 and json.loads(again[1])["plans"] == json.loads(out)["plans"])
     check(f"plan works: {err}", code == 0)
     base, tight, loose = json.loads(out)["plans"]
     check("plans save energy in time", tight["time_s"] <= base["time_s"] and tight["energy_j"] < base["energy_j"])
@@ -96,7 +96,7 @@ def check_switching(folder):
           and both[2:] == rows[:2])
     expect(folder, ["explore", *common, "--switching", "spec"], 2, "--switching spec needs --gpu; a profile names no GPU")
     code, out, err = rubato(folder, "explore", *common[:-1], "--slack", "5", "--gpu", "a100-sxm4-80gb")
-    check("a profile of a GPU that is named counts its changes", "Counted: a change of clock takes 22 ms" in out, out)
+    check("a profile of a GPU that is named counts its changes", "a change of clock takes 22 ms" in " ".join(out.split()), out)
     expect(folder, ["explore", *common, "--switching", "stall=-1s"], 2, "stall is '-1s'; expected a number from 0 to 100 s")
     code, out, err = rubato(folder, "explore", *common, "--slack", "5", "--switching", "latency=100ms,stall=0,dwell=50ms")
     model = ["explore", "--model", "gpt3-xl", "--stages", "4", "--batch", "4", "--microbatches", "12", "--json"]
@@ -251,8 +251,9 @@ def check_answers(folder):
     check(f"sweep-latency: {said}", f"waits for its clock: energy {signed(rows[0]['stall_energy_change_pct'])} if a change of clock takes 10 us, "
           f"{signed(rows[1]['stall_energy_change_pct'])} if it takes 100 ms. A stage that runs on meanwhile: energy {signed(rows[0]['ahead_energy_change_pct'])}" in said)
     said, rows = both("explore", *model)
-    low, high = (signed(rows["plans"][1][f"energy_change_{end}_pct"])[:-2] for end in ("low", "high"))
-    check(f"plan: {said}", f"energy {signed(rows['plans'][1]['energy_change_pct'])} (90 %: {low} to {high}), time" in said)
+    plan = rows["plans"][1]
+    low, high = (f"{abs(plan[f'energy_change_{end}_pct']):.1f}" for end in ("high", "low"))
+    check(f"plan: {said}", f"{-plan['energy_change_pct']:.1f} % energy (90 %: {low} to {high}), time" in said or plan["energy_change_pct"] == 0)
 
 
 def check_profile(folder):

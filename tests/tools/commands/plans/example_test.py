@@ -41,7 +41,7 @@ def check_promises(words, usual, slacks):
     """One clock for all: the interval holds what the generator gives, and the promise is near to it."""
     found = explored(*words, *(word for slack in slacks for word in ("--slack", slack)))
     saved = 0
-    for plan in found["plans"]:
+    for plan in found["plans"][1:]:
         if plan["clocks"].endswith(("auto", "1410")):
             continue
         saved += 1
@@ -95,7 +95,7 @@ def write_run(name, core_mhz, factor=1.0, rest_w=None):
 def energy_at(name, core_mhz, *words):
     found = json.loads(finished(RUBATO, "explore", f"{name}.json.gz", "--granularity", "iteration", "--slack", "200", "--clocks",
                                 f"mem={generate.MEM_MHZ} core={core_mhz}", "--quiet", "--json", *words).stdout)
-    return found["plans"][0]["energy_j"]
+    return found["plans"][1]["energy_j"]
 
 
 def check_logged():
@@ -125,7 +125,7 @@ def check_odd_step(usual):
     Path("stall.json.gz").write_bytes(gzip.compress(json.dumps(events).encode()))
     done = finished(RUBATO, "explore", "stall.json.gz", "--granularity", "iteration", "--slack", "5", "--json")
     check("the odd step is named", f"step {steps[2]['name']} takes" in done.stderr and "left out" in done.stderr, done.stderr)
-    plan, run = json.loads(done.stdout)["plans"][0], explored("--slack", "5")["plans"][0]
+    plan, run = json.loads(done.stdout)["plans"][1], explored("--slack", "5")["plans"][1]
     check("with the stall another plan would not be in time", plan["clocks"] == run["clocks"], (plan["clocks"], run["clocks"]))
     check("a run of five steps is left", 0.7 * usual[0] < plan["time_s"] < 0.95 * usual[0], plan["time_s"])
 

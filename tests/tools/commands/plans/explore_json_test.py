@@ -80,14 +80,16 @@ def main():
                                   "--prices", "kwh=0.12,pue=1.2"),
         "captured": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,pass,segment", "--slack", 1, "--list", "kernels"),
     }
+    documents["stages"] = explored("gpt3-small", "--stages", 2, "--microbatches", 2, "--goal", "energy,edp", "--list", "passes,kernels", "--disturb", "jitter=0.02")
+    documents["profile"] = explored(SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", 84, "--slack", "-90,5")
     for name, document in documents.items():
         failures += [f"{name}: {problem}" for problem in problems(document, SCHEMA)]
     failures += [f"no description: {name}" for part in SCHEMA["$defs"].values() for name in without_descriptions(part)]
 
     for change in (lambda d: d.update(more=[]), lambda d: d.pop("plans"), lambda d: d["plans"][0].update(time_s="fast"),
-                   lambda d: d["plans"][0].pop("energy_change_pct"), lambda d: d["run"][0].update(gpu=None), lambda d: d["run"].append({}),
+                   lambda d: d["plans"][0].pop("energy_change_pct"), lambda d: d["run"][0].update(program_version=None), lambda d: d["run"].append({}),
                    lambda d: d["plans"][0].update(status="good")):
-        for name in ("trace", "captured"):
+        for name in ("trace", "captured", "stages"):
             broken = copy.deepcopy(documents[name])
             change(broken)
             if not problems(broken, SCHEMA):

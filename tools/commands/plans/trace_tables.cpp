@@ -1,12 +1,14 @@
-#include "tools/terminal/exploration_tables.hpp"
+#include "tools/commands/plans/trace_tables.hpp"
 
 #include <algorithm>
-#include <set>
+#include <array>
 #include <variant>
 
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
+#include "common/version.hpp"
+#include "tools/terminal/screen.hpp"
 
 namespace rubato {
 
@@ -21,11 +23,6 @@ std::vector<Cell> plan_key(const Question& question) {
   const std::string granularity(name_of(question.granularity));
   return {granularity, granularity, std::string(name_of(question.aggregation)),
           name_of(question.goal), slack_cell(question.goal)};
-}
-
-std::vector<Cell> key_of_defaults() {
-  return {std::string("iteration"), std::string("default"), std::string("-"),
-          std::string("default"), Cell()};
 }
 
 // Columns that say which plan a row belongs to, and `more` behind them. A terminal shows only those
@@ -85,171 +82,80 @@ const std::vector<Column> totals_columns{{"time_s", "time s", 4, false, Room::sp
 
 }  // namespace
 
-double switches_per_s(const Totals& total) {
-  return static_cast<double>(total.clock_switches) / total.time_s;
+// What the times of kernels rest on, as shares of the default time in percent.
+std::array<double, coefficient_sources> coverage_pct(const Exploration& found) {
+  std::array<double, coefficient_sources> share_pct{};
+  for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k)
+    share_pct[static_cast<std::size_t>(found.coefficient_sources[k])] +=
+        percent * found.baseline.by_kernel[k].time_s / found.baseline.total.time_s;
+  return share_pct;
 }
 
-namespace {
-
-// Whether the expected saving of some plan is less than the estimate, by the digits shown.
-bool some_is_optimistic(const Exploration& found) {
-  constexpr double shown_pct = 0.005;
-  return std::ranges::any_of(found.plans, [&](const PlanResult& plan) {
-    return plan.found() && plan.interval &&
-           plan.interval->energy.median_pct >
-               change_pct(plan.sim.total.energy_j, found.baseline.total.energy_j) + shown_pct;
-  });
-}
-
-bool is_counted(const PlanResult& plan) { return plan.counted.has_value(); }
-
-// Changes of a plan with changes of clock counted, or nothing.
-std::vector<Cell> counted_cells(const PlanResult& plan, const Totals& base) {
-  if (!plan.counted) return {Cell(), Cell()};
-  return {change_pct(plan.counted->time_s, base.time_s),
-          change_pct(plan.counted->energy_j, base.energy_j)};
-}
-
-// The table of plans without rows, with those columns that a terminal needs for these plans.
-bool has_some_odds(const Exploration& found) {
-  return std::ranges::any_of(found.plans,
-                             [](const PlanResult& plan) { return plan.odds_in_time.has_value(); });
-}
-
-OutputTable empty_plans_table(const Exploration& found, Counted counted) {
-  const bool none_counted = std::ranges::none_of(found.plans, is_counted);
-  const bool no_marks =
-      found.baseline_marks.empty() &&
-      std::ranges::all_of(found.plans, [](const PlanResult& plan) { return plan.marks.empty(); });
-  // Of plans that were found the gap says whether they are proven best.
-  const bool all_found = std::ranges::all_of(found.plans, [](const PlanResult& plan) {
-    const std::string status = status_text(plan.status, plan.marks);
-    return plan.found() &&
-           (status == name_of(SolveStatus::optimal) || status == name_of(SolveStatus::feasible));
-  });
-  std::vector<Column> columns{{.key = "status", .for_programs = all_found, .room = Room::needed}};
-  columns.insert(columns.end(), totals_columns.begin(), totals_columns.end());
-  const bool apart = counted == Counted::apart;
-  const Room expected = some_is_optimistic(found) ? Room::needed : Room::detail;
-  columns.insert(columns.end(),
-                 {{"time_change_low_pct", "low", 2, true},
-                  {"time_change_high_pct", "high", 2, true},
-                  {"time_change_expected_pct", "expected", 2, true},
-                  {.key = "energy_change_low_pct", .for_programs = true},
-                  {.key = "energy_change_high_pct", .for_programs = true},
-                  {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
-                  {"odds_in_time_pct", "odds %", 0, !has_some_odds(found)},
-                  {"energy_change_expected_pct", "expected", 2, false, expected},
-                  {.key = "cost", .for_programs = true},
-                  {"cost_change_pct", "cost %", 2, !asked_prices(found)},
-                  {"average_power_w", "mean W", 1, true},
-                  {.key = "clock_switches", .for_programs = true},
-                  {"clock_switches_per_s", "changes/s", 0, apart, Room::detail},
-                  {"counted_time_change_pct", "counted: time %", 2, apart || none_counted},
-                  {"counted_energy_change_pct", "energy %", 2, apart || none_counted},
-                  {"gap_pct", "gap %", 3, false, Room::detail},
-                  {.key = "solve_time_s", .for_programs = true},
-                  {.key = "clocks", .room = Room::needed},
-                  {.key = "notes", .for_programs = no_marks, .room = Room::needed}});
-  return keyed_table(found, std::move(columns));
-}
-
-}  // namespace
-
-std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks) {
-  const std::set<ClockId> different(clocks.begin(), clocks.end());
-  return different.size() == 1 ? grid.label(*different.begin())
-                               : fmt::format("{} clocks", different.size());
-}
-
-std::optional<Prices> asked_prices(const Exploration& found) {
+std::optional<Prices> prices_of(const Exploration& found) {
   for (const PlanResult& plan : found.plans) {
     if (const auto* cost = std::get_if<LeastCost>(&plan.question.goal)) return cost->prices;
   }
   return std::nullopt;
 }
 
-std::string status_text(SolveStatus status, std::span<const Mark> marks) {
-  const bool out_of_reach =
-      std::ranges::find(marks, MarkKind::limit_not_reached, &Mark::kind) != marks.end();
-  return std::string(out_of_reach ? name_of(MarkKind::limit_not_reached) : name_of(status));
-}
-
-OutputTable plans_table(const Exploration& found, Counted where) {
-  OutputTable table = empty_plans_table(found, where);
-  constexpr std::size_t columns = 29;
-  const Totals& base = found.baseline.total;
-  const std::optional<Prices> prices = asked_prices(found);
-  const auto add_cost = [&](std::vector<Cell>& row, const Totals& total) {
-    if (!prices) return row.resize(row.size() + 2);
-    const double cost = prices->of(total.time_s, total.energy_j);
-    row.insert(row.end(), {cost, change_pct(cost, prices->of(base.time_s, base.energy_j))});
+OutputTable run_table(std::string_view trace, const ExplorationInput& input,
+                      const Exploration& found) {
+  OutputTable table({{"program_version"},
+                     {"trace"},
+                     {"gpu"},
+                     {"power_limit_w"},
+                     {"host_power_w"},
+                     {"price_per_kwh"},
+                     {"price_per_gpu_hour"},
+                     {"pue"},
+                     {"clocks"},
+                     {"default_clock"},
+                     {"default_time_s"},
+                     {"default_energy_j"},
+                     {"measured_pct"},
+                     {"anchored_pct"},
+                     {"scaled_pct"},
+                     {"derived_pct"},
+                     {"guessed_pct"}});
+  const std::optional<Prices> prices = prices_of(found);
+  const auto price = [&](double Prices::*value) {
+    return prices ? Cell((*prices).*value) : Cell();
   };
-  std::vector<Cell> first = key_of_defaults();
-  first.emplace_back(std::string("-"));
-  add_totals(first, base, base);
-  first.insert(first.end(), 8, std::monostate{});
-  add_cost(first, base);
-  first.insert(first.end(), {base.average_power_w(), std::int64_t{0}, 0.0});
-  first.resize(columns - 2);
-  first.emplace_back(found.grid.label(found.grid.default_clock()));
-  first.emplace_back(kinds_text(found.baseline_marks));
-  table.add_row(std::move(first));
-  for (const PlanResult& plan : found.plans) {
-    std::vector<Cell> row = plan_key(plan.question);
-    row.emplace_back(status_text(plan.status, plan.marks));
-    if (!plan.found()) {
-      row.resize(columns);
-    } else {
-      const Totals& total = plan.sim.total;
-      add_totals(row, total, base);
-      const SavingInterval interval = plan.interval.value_or(SavingInterval{});
-      row.insert(row.end(),
-                 {interval.time.low_pct, interval.time.high_pct, interval.time.median_pct,
-                  interval.energy.low_pct, interval.energy.high_pct,
-                  range_cell(interval.energy.low_pct, interval.energy.high_pct),
-                  odds_cell(plan.odds_in_time), interval.energy.median_pct});
-      add_cost(row, total);
-      row.insert(row.end(),
-                 {total.average_power_w(), static_cast<std::int64_t>(total.clock_switches),
-                  switches_per_s(total)});
-      const std::vector<Cell> counted = counted_cells(plan, base);
-      row.insert(row.end(), counted.begin(), counted.end());
-      row.insert(row.end(),
-                 {100.0 * plan.gap_frac, plan.solve_time_s,
-                  clocks_text(found.grid, plan.plan.clock_of_site), kinds_text(plan.marks)});
-    }
-    table.add_row(std::move(row));
-  }
+  const std::array<double, coefficient_sources> share_pct = coverage_pct(found);
+  const auto share = [&](CoefficientSource source) {
+    return share_pct[static_cast<std::size_t>(source)];
+  };
+  table.add_row({std::string(program_version()), std::string(trace), input.spec.name,
+                 input.power_limit_w.value_or(input.spec.power_limit.limit_w), input.host_power_w,
+                 price(&Prices::per_kwh), price(&Prices::per_gpu_hour), price(&Prices::pue),
+                 static_cast<std::int64_t>(found.grid.size()),
+                 found.grid.label(found.grid.default_clock()), found.baseline.total.time_s,
+                 found.baseline.total.energy_j, share(CoefficientSource::measured),
+                 share(CoefficientSource::anchored), share(CoefficientSource::scaled),
+                 share(CoefficientSource::derived), share(CoefficientSource::guessed)});
   return table;
 }
 
-OutputTable counted_table(const Exploration& found) {
-  OutputTable table = keyed_table(found, {{"clock_switches_per_s", "changes/s", 0},
-                                          {"counted_time_change_pct", "counted: time %", 2},
-                                          {"counted_energy_change_pct", "energy %", 2}});
-  for (const PlanResult& plan : found.plans) {
-    if (!is_counted(plan)) continue;
-    std::vector<Cell> row = plan_key(plan.question);
-    row.emplace_back(switches_per_s(plan.sim.total));
-    const std::vector<Cell> counted = counted_cells(plan, found.baseline.total);
-    row.insert(row.end(), counted.begin(), counted.end());
+OutputTable slack_steps_table(std::span<const SlackStep> steps, const Totals& baseline,
+                              const std::optional<Prices>& prices) {
+  OutputTable table({{"granularity"},
+                     {"slack_pct"},
+                     {"time_change_pct"},
+                     {"energy_change_pct"},
+                     {"cost_change_pct"}});
+  for (const SlackStep& step : steps) {
+    std::vector<Cell> row{std::string(name_of(step.granularity)), percent * step.slack_frac};
+    if (step.least) {
+      const Cost& least = *step.least;
+      row.insert(row.end(), {change_pct(least.time_s, baseline.time_s),
+                             change_pct(least.energy_j, baseline.energy_j)});
+      if (prices)
+        row.emplace_back(change_pct(prices->of(least.time_s, least.energy_j),
+                                    prices->of(baseline.time_s, baseline.energy_j)));
+    }
+    row.resize(5);
     table.add_row(std::move(row));
   }
-  return table;
-}
-
-OutputTable notes_table(const Exploration& found) {
-  OutputTable table = keyed_table(found, {{"note"}, {"reason"}});
-  const auto add = [&](const std::vector<Cell>& key, const std::vector<Mark>& marks) {
-    for (const Mark& mark : marks) {
-      std::vector<Cell> row = key;
-      row.insert(row.end(), {std::string(name_of(mark.kind)), mark.reason});
-      table.add_row(std::move(row));
-    }
-  };
-  add(key_of_defaults(), found.baseline_marks);
-  for (const PlanResult& plan : found.plans) add(plan_key(plan.question), plan.marks);
   return table;
 }
 

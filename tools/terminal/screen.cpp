@@ -1,0 +1,335 @@
+#include "tools/terminal/screen.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/numbers.hpp"
+#include "common/text.hpp"
+#include "tools/terminal/screen_parts.hpp"
+
+namespace rubato {
+
+NamedPlans::NamedPlans(const ShownRun& run) {
+  for (const ShownPlan& one : run.plans) plans.push_back(one.as);
+  answers = choose_answers(plans);
+  headline = rubato::headline(plans, answers);
+  if (headline == nullptr) return;
+  if (headline->plan) plan = &run.plans[*headline->plan];
+  const auto first = std::ranges::find(plans, headline->want, &Contender::want);
+  asked = &run.plans[static_cast<std::size_t>(first - plans.begin())].goal;
+}
+
+bool NamedPlans::is_answer(std::size_t plan_index) const {
+  return std::ranges::any_of(answers,
+                             [&](const auto& answer) { return answer.plan == plan_index; });
+}
+
+double slack_pct(const Goal& goal) {
+  const auto* waste = std::get_if<LeastWaste>(&goal);
+  return waste == nullptr ? 0.0 : percent * waste->slack_frac;
+}
+
+std::string odds_words(double odds_in_time) {
+  return odds_in_time > 0.99   ? "> 99 %"
+         : odds_in_time < 0.01 ? "< 1 %"
+                               : fmt::format("{:.0f} %", std::floor(percent * odds_in_time));
+}
+
+std::string goal_words(const Goal& goal) {
+  if (std::holds_alternative<LeastEdp>(goal)) return "least energy x time";
+  if (std::holds_alternative<LeastEd2p>(goal)) return "least energy x time^2";
+  if (std::holds_alternative<LeastEnergy>(goal)) return "least energy in any time";
+  if (const auto* cost = std::get_if<LeastCost>(&goal))
+    return fmt::format("least cost at {}", prices_text(cost->prices));
+  const auto* time = std::get_if<LeastTime>(&goal);
+  if (time == nullptr) return "";
+  return time->max_energy_j
+             ? fmt::format("least time within {} J", format_number(*time->max_energy_j))
+             : fmt::format("least time within {} W", format_number(*time->max_average_power_w));
+}
+
+namespace {
+
+// What playing a plan changes of a saving that was planned, in points.
+double moved_pct(const ShownPlan& plan, const Cost& base, double Cost::*of) {
+  return plan.counted
+             ? change_pct((*plan.counted).*of, base.*of) - change_pct(plan.planned.*of, base.*of)
+             : 0.0;
+}
+
+}  // namespace
+
+std::optional<Interval> as_applied(const ShownPlan& plan, const Cost& base, double Cost::*of,
+                                   Interval SavingInterval::*interval) {
+  if (!plan.interval) return std::nullopt;
+  Interval moved = (*plan.interval).*interval;
+  const double by_pct = moved_pct(plan, base, of);
+  moved.low_pct += by_pct;
+  moved.high_pct += by_pct;
+  return moved;
+}
+
+namespace {
+
+constexpr std::size_t labels_at = 10;  // characters before the text of a line
+
+// What was asked for: "at most 5 % more time"; empty: no time was.
+std::string within_words(const Goal& goal) {
+  const auto* waste = std::get_if<LeastWaste>(&goal);
+  if (waste == nullptr) return "";
+  return waste->slack_frac == 0.0 ? "no more time"
+         : waste->slack_frac < 0.0
+             ? fmt::format("at least {:.4g} % less time", -percent * waste->slack_frac)
+             : fmt::format("at most {:.4g} % more time", percent * waste->slack_frac);
+}
+
+std::string changed(double pct) { return fmt::format("{} %", format_signed(pct, 1)); }
+
+// "12.4 % energy (90 %: 3.9 to 23.6), time +1.8 % (96 % odds of at most 10 % more time)".
+std::string saves_text(const ShownRun& run, const ShownPlan& plan) {
+  const Cost &base = run.defaults, &applied = plan.applied();
+  std::string text;
+  const double objective_pct = percent * (plan.as.objective_frac - 1.0);
+  const std::string goal = goal_words(plan.goal);
+  if (std::holds_alternative<LeastEdp>(plan.goal) || std::holds_alternative<LeastEd2p>(plan.goal))
+    text += fmt::format("{} {}: ", goal.substr(goal.find(' ') + 1), changed(objective_pct));
+  if (std::holds_alternative<LeastCost>(plan.goal))
+    text += fmt::format("cost {}: ", changed(objective_pct));
+  const double energy_pct = change_pct(applied.energy_j, base.energy_j);
+  text += energy_pct <= 0.0 ? fmt::format("{} % energy", format_signed(-energy_pct, 1).substr(1))
+                            : fmt::format("energy {}", changed(energy_pct));
+  if (const auto range = as_applied(plan, base, &Cost::energy_j, &SavingInterval::energy)) {
+    const double sign = energy_pct <= 0.0 ? -1.0 : 1.0;
+    const double low = std::min(sign * range->low_pct, sign * range->high_pct),
+                 high = std::max(sign * range->low_pct, sign * range->high_pct);
+    text += fmt::format(" (90 %: {:.1f} to {:.1f})", low + 0.0, high + 0.0);
+  }
+  text += fmt::format(", time {}", changed(change_pct(applied.time_s, base.time_s)));
+  const std::string within = within_words(plan.goal);
+  if (!within.empty() && plan.as.odds_in_time)
+    text += fmt::format(" ({} odds of {})", odds_words(*plan.as.odds_in_time), within);
+  if (within.empty()) text += fmt::format(" ({})", goal);
+  return text;
+}
+
+// The best single clock beside an answer of several.
+const ShownPlan* best_one_clock(const ShownRun& run, const NamedPlans& named) {
+  const ShownPlan* best = nullptr;
+  for (const ShownPlan& plan : run.plans) {
+    if (plan.as.want != named.headline->want || !plan.as.holds || plan.as.clocks != 1 ||
+        !has_odds(plan.as.odds_in_time, plan.as.odds_frac))
+      continue;
+    if (best == nullptr || plan.as.objective_frac < best->as.objective_frac) best = &plan;
+  }
+  return best;
+}
+
+std::string odds_asked(const ShownRun& run) {
+  return run.odds_frac > 0.0 ? fmt::format(" with {:.4g} % odds", percent * run.odds_frac) : "";
+}
+
+// What a plan would save that was not made for the odds asked for; empty: there is none.
+std::string bolder_text(const ShownRun& run, const NamedPlans& named) {
+  std::optional<BolderPlan> bolder;
+  if (named.plan != nullptr) {
+    bolder = named.plan->bolder;
+  } else if (named.headline != nullptr) {
+    for (const ShownPlan& plan : run.plans) {
+      if (plan.as.want == named.headline->want && plan.bolder &&
+          (!bolder || plan.bolder->energy_frac < bolder->energy_frac))
+        bolder = plan.bolder;
+    }
+  }
+  if (!bolder || bolder->energy_frac > -least_saving_frac) return "";
+  return fmt::format("{} odds would save {:.1f} %: --odds 0", odds_words(bolder->odds_in_time),
+                     -percent * bolder->energy_frac);
+}
+
+// The plan that would be better than the answer if changes of clock were free.
+std::string free_text(const ShownRun& run, const NamedPlans& named) {
+  const ShownPlan* free = nullptr;
+  double best = named.plan == nullptr ? 1.0 : named.plan->as.objective_frac;
+  for (const ShownPlan& plan : run.plans) {
+    if (!plan.counted || (named.headline != nullptr && plan.as.want != named.headline->want))
+      continue;
+    const double planned = value_of_goal(plan.goal, plan.planned, run.gpus) /
+                           value_of_goal(plan.goal, run.defaults, run.gpus);
+    if (planned >= best - alike_objective_frac ||
+        plan.as.objective_frac < planned + alike_objective_frac)
+      continue;
+    best = planned;
+    free = &plan;
+  }
+  if (free == nullptr) return "";
+  const auto energy = [&](const Cost& cost) {
+    return changed(change_pct(cost.energy_j, run.defaults.energy_j));
+  };
+  return fmt::format(
+      "per {} energy {} if changes of clock were free; with what they take {}, time "
+      "{}",
+      free->as.granularity, energy(free->planned), energy(*free->counted),
+      changed(change_pct(free->counted->time_s, run.defaults.time_s)));
+}
+
+std::string set_text(const ShownRun& run, const NamedPlans& named) {
+  if (named.headline == nullptr) {
+    const bool time = std::ranges::all_of(run.plans, [](const ShownPlan& plan) {
+      return std::holds_alternative<LeastWaste>(plan.goal);
+    });
+    return fmt::format("nothing: no plan {}{}",
+                       time ? "is in time" : "keeps within the time or budget",
+                       time ? odds_asked(run) : "");
+  }
+  if (named.plan != nullptr) return named.plan->setting;
+  const std::string within = within_words(*named.asked);
+  return within.empty() ? fmt::format("nothing: keep the {}; no plan is better", run.default_name)
+                        : fmt::format("nothing: keep the {}; no plan in {}{} saves energy",
+                                      run.default_name, within, odds_asked(run));
+}
+
+}  // namespace
+
+ScreenLines screen_lines(const ShownRun& run) {
+  const NamedPlans named(run);
+  std::string saves = "nothing";
+  if (named.plan != nullptr) {
+    saves = saves_text(run, *named.plan);
+    const ShownPlan* one = best_one_clock(run, named);
+    if (one != nullptr && one != named.plan && one->as.objective_frac < 1.0)
+      saves += fmt::format("; one clock for all, {}: {}", clock_words(one->clocks),
+                           changed(change_pct(one->applied().energy_j, run.defaults.energy_j)));
+  } else if (named.headline == nullptr && !run.fastest.empty()) {
+    saves = run.fastest;
+  }
+  std::string rests_on = run.rests_on;
+  if (named.plan != nullptr) {
+    const std::vector<const std::vector<Mark>*> lists{&run.marks, &named.plan->marks};
+    rests_on += doubts_text(lists);
+  }
+  return {
+      {"Planned", run.planned},
+      {"Set", set_text(run, named)},
+      {"Saves", saves},
+      {"Rests on", rests_on},
+      {"Next", run.next.empty() ? "nothing to measure: all that counts was measured" : run.next}};
+}
+
+std::string screen_text(const ShownRun& run) {
+  std::string text;
+  for (const auto& [label, words] : screen_lines(run)) {
+    const std::size_t room =
+        line_width() == TableStyle::no_limit ? line_width() : line_width() - labels_at;
+    std::string begin = fmt::format("{:<{}}", label, labels_at);
+    const std::string lines = wrapped(words, room);
+    for (std::string_view line : split(lines, '\n')) {
+      if (line.empty()) continue;
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+      text += begin + std::string(line) + '\n';
+      begin.assign(labels_at, ' ');
+    }
+  }
+  return text;
+}
+
+std::string notes_text(const ShownRun& run) {
+  constexpr std::size_t most = 3;
+  const NamedPlans named(run);
+  std::vector<std::string> notes;
+  const auto add = [&](std::string note) {
+    if (!note.empty()) notes.push_back(std::move(note));
+  };
+  add(bolder_text(run, named));
+  std::set<MarkKind> said;
+  const auto add_marks = [&](const std::vector<Mark>& marks) {
+    for (const Mark& mark : marks) {
+      if (is_doubt(mark.kind) && said.insert(mark.kind).second)
+        add(fmt::format("{}: {}", name_of(mark.kind), mark.reason));
+    }
+  };
+  add_marks(run.marks);
+  if (named.plan != nullptr) add_marks(named.plan->marks);
+  for (const std::string& note : run.notes) add(note);
+  add(free_text(run, named));
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, notes.size()); ++i)
+    text += fmt::format("note: {}\n", notes[i]);
+  if (notes.size() > most) text += fmt::format("{} more: --list notes\n", notes.size() - most);
+  if (run.interrupted)
+    text +=
+        "The search ended before all was tried: plans are the best known by then, and bounds "
+        "that are missing are not known.\n";
+  return text;
+}
+
+void print_exploration(const ShownRun& run, const OutputTable& about,
+                       std::span<const ListedTable> tables, const std::vector<std::string>& listed,
+                       OutputFormat format) {
+  const bool json = format == OutputFormat::json, terminal = format == OutputFormat::table;
+  const OutputTable plans = plans_table(run), answers = answers_table(run),
+                    notes = notes_table(run);
+  OutputTable lines({{"planned"}, {"set"}, {"saves"}, {"rests_on"}, {"next"}});
+  std::vector<Cell> texts;
+  for (const auto& [label, text] : screen_lines(run)) texts.emplace_back(text);
+  lines.add_row(std::move(texts));
+  const auto is_listed = [&](std::string_view name) {
+    return std::ranges::find(listed, name) != listed.end();
+  };
+  std::vector<NamedTable> asked;
+  if (json) asked = {{"run", &about}, {"answer", &lines}, {"answers", &answers}};
+  if (!terminal || is_listed("plans")) asked.push_back({"plans", &plans});
+  if (json || is_listed("notes")) asked.push_back({"notes", &notes});
+  for (const ListedTable& one : tables) {
+    if (is_listed(one.name) || (json && one.always && one.table->rows() > 0))
+      asked.push_back({one.name, one.table});
+  }
+  if (terminal) {
+    print(screen_text(run) + '\n');
+    print(plans_table(run, false), format);
+    const std::string below = notes_text(run);
+    if (!below.empty()) print_notes('\n' + below);
+    if (!asked.empty()) print("\n");
+  }
+  print_tables(asked, format);
+}
+
+std::string play_text(std::string_view granularity, const Goal& goal, std::string_view db,
+                      std::string_view plan_file) {
+  const std::string_view file = plan_file.empty() ? "plan.json" : plan_file;
+  const std::string play =
+      fmt::format("sudo -E rubato apply {} -- python3 train.py", shell_word(file));
+  if (!plan_file.empty()) return fmt::format(" To set: {}\n", play);
+  if (db.empty())
+    return fmt::format(" To set: the same with --plan-file {}, then {}\n", file, play);
+  return fmt::format(" To set: rubato export --plan latest --granularity {}{} --db {} -o {}\n {}\n",
+                     granularity, std::holds_alternative<LeastCost>(goal) ? " --goal cost" : "",
+                     shell_word(db), file, play);
+}
+
+std::string shares_text(std::initializer_list<std::pair<double, std::string_view>> parts) {
+  constexpr double shown_pct = 0.05;
+  std::string text;
+  for (const auto& [part_pct, words] : parts) {
+    if (part_pct < shown_pct) continue;
+    text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", part_pct, words);
+  }
+  return text;
+}
+
+std::string clock_words(std::string_view label) {
+  const std::size_t slash = label.find('/');
+  if (label == "auto/auto") return "the driver's choice";
+  if (slash == std::string_view::npos) return std::string(label);
+  const std::string_view mem = label.substr(0, slash), core = label.substr(slash + 1);
+  return fmt::format("memory {}, core {}{}", mem, core, core == "auto" ? "" : " MHz");
+}
+
+std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks) {
+  const std::set<ClockId> different(clocks.begin(), clocks.end());
+  return different.size() == 1 ? grid.label(*different.begin())
+                               : fmt::format("{} clocks", different.size());
+}
+
+}  // namespace rubato
