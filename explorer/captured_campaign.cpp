@@ -9,6 +9,7 @@
 #include "explorer/confidence/campaign_steps.hpp"
 #include "explorer/graph/plan_interval.hpp"
 #include "explorer/graph/planner.hpp"
+#include "models/calibration/capture_fit.hpp"
 #include "traces/graph/capture_graph.hpp"
 
 namespace rubato {
@@ -40,6 +41,36 @@ Capture captured_step(const Kernels& kernels, const std::vector<std::uint32_t>& 
   return capture;
 }
 
+// A spec with the kernels of a step that was captured at two clocks, the second the measured one
+// nearest to three quarters of the first. Of no GPU that shapes of kernels are shipped of: those of
+// its own sweep are what is tested.
+GpuSpec captured_twice(GpuSpec spec, const std::vector<Kernel>& step, const Kernels& kernels,
+                       const std::vector<ClockPair>& clocks, const ClockGrid& grid) {
+  constexpr double share = 0.75, error = 3e-3;
+  const std::size_t first = index(grid.default_clock());
+  const auto distance = [&](std::size_t i) {
+    const double of_first = effective_core_mhz(spec, grid[id_at<ClockId>(i)]) /
+                            effective_core_mhz(spec, grid[id_at<ClockId>(first)]);
+    return clocks[i].mem == clocks[first].mem && i != first ? std::abs(of_first - share) : 2.0;
+  };
+  std::size_t second = first == 0 ? 1 : 0;
+  for (std::size_t i = 0; i < clocks.size(); ++i) {
+    if (distance(i) < distance(second)) second = i;
+  }
+  std::vector<CaptureObservation> captures;
+  for (const std::size_t i : {first, second}) {
+    CaptureObservation& one = captures.emplace_back();
+    one.clock = grid[id_at<ClockId>(i)];
+    for (const SweepKernel* kernel : kernels)
+      one.times.push_back(TypicalTime{measured_cost(*kernel, clocks[i])->time_s, error, 1});
+  }
+  Trace trace;
+  trace.name = "campaign";
+  trace.kernels = step;
+  spec.name = "campaign";
+  return fit_captures(spec, trace, captures).spec;
+}
+
 Cost measured_run(const ExecutionGraph& graph, const GraphPlan& plan, const Kernels& kernels,
                   const std::vector<ClockPair>& clocks) {
   Kernels launched;
@@ -65,16 +96,17 @@ Prediction prediction_of(const GraphPlanInterval& of, const Cost& estimate_pct,
           measured_pct};
 }
 
-void test_captured_plans(const SweptClocks& swept, const Kernels& kernels, std::mt19937_64& random,
-                         std::vector<Prediction>& predictions) {
+void test_captured_plans(const SweptClocks& swept, const Kernels& kernels, int captures,
+                         std::mt19937_64& random, std::vector<Prediction>& predictions) {
   const std::vector<ClockPair> clocks = common_clocks(kernels);
   if (clocks.size() < 3) return;
-  const GpuSpec spec = swept.spec(clocks);
+  GpuSpec spec = swept.spec(clocks);
   const ClockGrid grid = swept.grid(spec, clocks);
   constexpr double of_longest = 1.0, most = 20.0;
   const CaptureGraph run =
       capture_graph(captured_step(kernels, drawn_launches(kernels, of_longest, most, random),
                                   clocks[index(grid.default_clock())]));
+  if (captures > 1) spec = captured_twice(spec, run.graph.kernels(), kernels, clocks, grid);
   const GraphModel model(run.graph, spec, spec.default_clock);
   GraphPlanner planner(model, grid);
   const GraphRun& usual = planner.baseline();
@@ -99,12 +131,13 @@ void test_captured_plans(const SweptClocks& swept, const Kernels& kernels, std::
 
 }  // namespace
 
-std::vector<Prediction> play_captured(const GpuSpec& spec, const Sweep& sweep, std::size_t seed) {
+std::vector<Prediction> play_captured(const GpuSpec& spec, const Sweep& sweep, std::size_t seed,
+                                      int captures) {
   std::mt19937_64 random(seed);
   const SweptClocks swept(spec, sweep);
   std::vector<Prediction> predictions;
   for (int step = 0; step < steps_of_a_campaign; ++step)
-    test_captured_plans(swept, drawn_kernels(sweep, random), random, predictions);
+    test_captured_plans(swept, drawn_kernels(sweep, random), captures, random, predictions);
   return predictions;
 }
 

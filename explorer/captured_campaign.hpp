@@ -12,8 +12,9 @@ namespace rubato {
 
 /// @param spec   fitted without the kernels of the sweep, or to some of their points
 /// @param sweep  kernels that were left out, as Campaign::own
+/// @param captures  of each step, one or two
 /// @return plans with their 90 % intervals as GraphPlanIntervals gives them, already scaled
 [[nodiscard]] std::vector<Prediction> play_captured(const GpuSpec& spec, const Sweep& sweep,
-                                                    std::size_t seed);
+                                                    std::size_t seed, int captures = 1);
 
 }  // namespace rubato

@@ -78,7 +78,7 @@ struct Chance {
 std::vector<CoverageRow> measure_coverage(const GpuSpec& frame, const Sweep& sweep,
                                           const CoverageOptions& options,
                                           const RunContext& context) {
-  std::vector<Tally> cells(options.points.size()), plans(cells), captured(cells);
+  std::vector<Tally> cells(options.points.size()), plans(cells), captured(cells), twice(cells);
   std::vector<Chance> chances(options.points.size());
   std::vector<std::size_t> measured = options.points;
   std::erase(measured, captured_only);
@@ -101,12 +101,16 @@ std::vector<CoverageRow> measure_coverage(const GpuSpec& frame, const Sweep& swe
       constexpr RelativeErrors as_answered{1.0, 1.0};
       for (const Prediction& plan : play_captured(spec, campaign.own, seed + g))
         captured[p].add(plan, as_answered);
+      if (options.points[p] != captured_only) continue;
+      for (const Prediction& plan : play_captured(spec, campaign.own, seed + g, 2))
+        twice[p].add(plan, as_answered);
     }
     ++g;
   }
   std::vector<CoverageRow> rows;
   for (std::size_t p = 0; p < options.points.size(); ++p) {
-    rows.push_back({options.points[p], cells[p].mean(), plans[p].mean(), captured[p].mean()});
+    rows.push_back(
+        {options.points[p], cells[p].mean(), plans[p].mean(), captured[p].mean(), twice[p].mean()});
     chances[p].write_to(rows.back().plans);
   }
   return rows;

@@ -46,6 +46,7 @@ struct CoverageRow {
   Covered cells;           ///< points that were left out
   Covered plans;           ///< changes against the highest clocks of plans for left-out kernels
   Covered captured;        ///< the same of steps that were captured at the highest clocks
+  Covered captured_twice = {};  ///< and at about three quarters of them; of captured_only
 };
 
 /// Plays the campaigns (explorer/confidence/campaigns.hpp). Points under power caps below the

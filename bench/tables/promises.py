@@ -5,9 +5,9 @@ Each measured workload of the shipped sweeps becomes a capture of one kernel at 
 sweep says what that clock really gives. Between measured clocks curves are interpolated (monotone cubic), since on measured clocks alone
 there is often none between the default and the deadline.
 
-Usage: bench/tables/promises.py RUBATO [--odds PCT] [--slack PCT,PCT] [--every N] [--class] [--csv FILE] [NAME ...]
+Usage: bench/tables/promises.py RUBATO [--odds PCT] [--slack PCT,PCT] [--every N] [--class] [--captures 2] [--csv FILE] [NAME ...]
        (--every N: each Nth workload; --class: products and element-wise kernels by their names, as real captures know them;
-       names of SWEEPS: these alone)
+       --captures 2: also captured at the measured clock nearest to three quarters; names of SWEEPS: these alone)
 Half a minute of CPU time. Standard library only.
 """
 import argparse
@@ -85,9 +85,9 @@ def class_of(name):
     return "other"
 
 
-def capture_of(name, kind, time_s):
-    """Twenty launches of one kernel."""
-    duration_ns, launches = max(1000, round(min(time_s, 1e-3) * 1e9)), 20
+def capture_of(name, kind, time_s, slower=1.0):
+    """Twenty launches of one kernel. slower: at another clock, over the time at the highest."""
+    duration_ns, launches = max(1000, round(min(time_s, 1e-3) * slower * 1e9)), 20
     return {
         "schema": 1, "kind": "capture", "name": "made", "provenance": {"generator": "promises", "source": "made", "options": ""},
         "origin_ns": 0, "devices": [{"id": 0, "name": ""}], "streams": [{"device": 0, "id": 7}], "step_source": "annotation",
@@ -112,6 +112,10 @@ def plans_of(options, folder, spec, memory, number, name, cells):
     capture.write_text(json.dumps(capture_of(f"captured_kernel_{number}", kind, time_s)))
     command = [options.rubato, "explore", capture, "--gpu", gpu, "--captured-clock", f"{memory}/{default}", "--granularity", "iteration",
                "--slack", options.slack, "--odds", options.odds, "--clocks", f"mem={memory} core={','.join(map(str, grid))}", "--json"]
+    if options.captures > 1:
+        second, core = folder / "second.json", min(clocks, key=lambda clock: abs(clock - 0.75 * default))
+        second.write_text(json.dumps(capture_of(f"captured_kernel_{number}", kind, time_s, slower(core))))
+        command += ["--also", f"{second}@{memory}/{core}"]
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
         sys.exit(f"{name}: {done.stderr}")
@@ -151,6 +155,7 @@ def main():
     parser.add_argument("--slack", default="1,2,5,10,20")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--class", dest="known_class", action="store_true")
+    parser.add_argument("--captures", type=int, choices=(1, 2), default=1)
     parser.add_argument("--csv")
     options = parser.parse_args()
     print("| GPU | workloads | plans | late | saving that came (best there was) | error of time, energy: p90 | held, % | width |")

@@ -1,6 +1,7 @@
 #include "explorer/experiments/axes.hpp"
 
 #include "common/numbers.hpp"
+#include "explorer/plan/answer.hpp"
 
 namespace rubato {
 
@@ -85,6 +86,11 @@ std::span<const Axis> axes() {
        "goal relaxed_waste: time allowed beyond the default clocks, %", "[0, 2, 5]"},
       {AxisId::tolerance_pct, "tolerance_pct", non_negative, 0.0,
        "goals strict_waste and relaxed_waste: what still counts as no slower, %", "[0]"},
+      {AxisId::odds_pct, "odds_pct", non_negative, percent * usual_odds_frac,
+       "goals strict_waste and relaxed_waste: odds of being in time that an answer must have, %; "
+       "0: "
+       "whatever they are",
+       "[50, 90]"},
       {AxisId::energy_budget_j,
        "energy_budget_j",
        positive,

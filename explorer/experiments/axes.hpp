@@ -39,6 +39,7 @@ enum class AxisId : std::size_t {
   goal,
   slack_pct,
   tolerance_pct,
+  odds_pct,
   energy_budget_j,
   power_budget_w,
   host_power_w,
@@ -47,7 +48,7 @@ enum class AxisId : std::size_t {
   pue,
   seed
 };
-inline constexpr std::size_t axis_count = 30;
+inline constexpr std::size_t axis_count = 31;
 
 /// What the values of an axis are. positive_or_spec: a number > 0, or the word "spec", which stands
 /// for the value in the GPU's spec (axis power_limit_w).

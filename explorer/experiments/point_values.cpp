@@ -73,6 +73,14 @@ Question question_of(const Point& point) {
   return question;
 }
 
+double odds_of(const Point& point) {
+  const double odds_pct = point.number(AxisId::odds_pct);
+  if (!(odds_pct < percent))
+    throw UsageError(
+        fmt::format("odds_pct is {}; expected 0 to below 100", format_number(odds_pct)));
+  return odds_pct / percent;
+}
+
 TrainingStep gpt_shape_of(const Point& point) {
   TrainingStep shape = gpt_preset(point.text(AxisId::model));
   shape.batch = point.count(AxisId::batch);

@@ -19,6 +19,9 @@ namespace rubato {
 /// @throws UsageError if a name is not known or values contradict each other
 [[nodiscard]] Question question_of(const Point& point);
 
+/// Odds of being in time that an answer must have, 0 to 1. @throws UsageError for 100 % or more
+[[nodiscard]] double odds_of(const Point& point);
+
 /// Of the model whose training step is generated. @throws UsageError, DataError if it is not known
 [[nodiscard]] TrainingStep gpt_shape_of(const Point& point);
 

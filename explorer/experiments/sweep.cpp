@@ -320,7 +320,7 @@ ExplorationInput exploration_input(const SweepPlan& plan, const Unit& unit) {
           .switching = setting.switching,
           .questions = {unit.question},
           .host_power_w = setting.host_power_w,
-          .odds_frac = usual_odds_frac};
+          .odds_frac = setting.odds_frac};
 }
 
 GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit& unit) {
@@ -333,7 +333,7 @@ GraphExplorationInput graph_exploration_input(const SweepPlan& plan, const Unit&
           .power_limit_w = setting.power_limit_w,
           .switching = setting.switching,
           .questions = {unit.question},
-          .odds_frac = usual_odds_frac,
+          .odds_frac = setting.odds_frac,
           .host_power_w = setting.host_power_w};
 }
 

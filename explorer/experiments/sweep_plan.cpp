@@ -86,6 +86,7 @@ Json options_json(const Setting& setting, const std::string& spec_hash) {
     json["mem_switch_s"] = {switching.mem->lead_s, switching.mem->stall_s, switching.mem->energy_j};
   }
   if (setting.host_power_w > 0.0) json["host_power_w"] = setting.host_power_w;
+  if (setting.odds_frac != usual_odds_frac) json["odds_pct"] = percent * setting.odds_frac;
   if (const PipelineSplit* pipeline = setting.pipeline()) {
     json["pipeline_parallel"] = pipeline->stages;
     json["microbatches"] = pipeline->microbatches;
@@ -234,6 +235,7 @@ class Planner {
         .switching =
             switching_of(point).value_or(captured ? switch_model(*gpu.value) : SwitchModel{}),
         .host_power_w = point.number(AxisId::host_power_w),
+        .odds_frac = odds_of(point),
         .seed = point.count(AxisId::seed),
         .options_json = {},
         .estimated_store_s = 0.0};

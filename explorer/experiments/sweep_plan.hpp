@@ -16,6 +16,7 @@
 #include "explorer/experiments/point_values.hpp"
 #include "explorer/exploration.hpp"
 #include "explorer/pipeline/exploration.hpp"
+#include "explorer/plan/answer.hpp"
 
 namespace rubato {
 
@@ -35,7 +36,8 @@ struct Setting {
   double power_limit_w = 0.0;
   std::string clocks;
   SwitchModel switching;
-  double host_power_w = 0.0;  ///< of the rest of the node, for each GPU
+  double host_power_w = 0.0;           ///< of the rest of the node, for each GPU
+  double odds_frac = usual_odds_frac;  ///< of being in time that an answer must have, 0 to 1
   std::uint64_t seed = 0;
   std::string options_json;        ///< hashes of work and spec, and every option, for the store
   double estimated_store_s = 0.0;  ///< estimate of storing its profile once; 0 if captured

@@ -81,6 +81,12 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
     const double time = gaussian(random);
     unshaped_.push_back({time, gaussian(random)});
   }
+  // What was seen at a second clock and no clock explains (times that fall with it) scatters too.
+  constexpr double usual_scatter_pct = 0.4, of_a_mean = 2.0;
+  const auto unexplained = model.spec().fit_errors.find("residual_time_mape_pct");
+  scatter_pct_ = usual_scatter_pct;
+  if (!captured_core_mhz(model.spec()).empty() && unexplained != model.spec().fit_errors.end())
+    scatter_pct_ = std::max(usual_scatter_pct, of_a_mean * unexplained->second);
   swept_ = has_own_shapes(model.spec());
   seen_mhz_ = captured_core_mhz(model.spec());
   std::ranges::sort(seen_mhz_, std::greater());
@@ -99,26 +105,33 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
     bases_.push_back(total(parts, baseline, m, std::nullopt));
 }
 
-GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& run) const {
-  constexpr double scatter_pct = 0.4;  // of measured times
-  Parts parts = parts_of(model_, plan, run);
-  bool is_captured = false;
-  for (auto& [at, part] : parts) {
-    set_errors(part, at.first, at.second);
-    is_captured |= part.log_ratio > rounding_of_logs && is_like_another(at.first);
-  }
+SavingDraws GraphPlanIntervals::draws(const Parts& parts, const GraphRun& run) const {
   SavingDraws draws(captured_models * draws_per_model);
   for (std::size_t i = 0; i < captured_models * draws_per_model; ++i) {
     const std::size_t m = i / draws_per_model;
     draws.set(i, total(parts, run, m, i), bases_[m]);
   }
-  PlanOutlook found = draws.outlook(
-      {1.0, 1.0},
-      {change_pct(run.span_s, base_.time_s), change_pct(run.total_energy_j, base_.energy_j)},
-      possible_time(parts, run));
+  return draws;
+}
+
+std::vector<Cost> GraphPlanIntervals::changes_pct(const GraphPlan& plan,
+                                                  const GraphRun& run) const {
+  return draws(parts_of(model_, plan, run), run).widened_changes();
+}
+
+GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& run) const {
+  const Parts parts = parts_of(model_, plan, run);
+  const bool is_captured = std::ranges::any_of(parts, [&](const auto& part) {
+    return part.second.log_ratio > rounding_of_logs && is_like_another(part.first.first);
+  });
+  PlanOutlook found = draws(parts, run)
+                          .outlook({1.0, 1.0},
+                                   {change_pct(run.span_s, base_.time_s),
+                                    change_pct(run.total_energy_j, base_.energy_j)},
+                                   possible_time(parts, run));
   auto& [time, energy] = found.interval;
   if (is_captured)
-    time = {time.low_pct - scatter_pct, time.median_pct, time.high_pct + scatter_pct};
+    time = {time.low_pct - scatter_pct_, time.median_pct, time.high_pct + scatter_pct_};
   constexpr double frac = 0.01;  // of %
   return {{frac * time.low_pct, frac * energy.low_pct},
           {frac * time.high_pct, frac * energy.high_pct},
@@ -162,6 +175,7 @@ GraphPlanIntervals::Parts GraphPlanIntervals::parts_of(const GraphModel& model,
     part.own = {own.time_s, own.energy_j};
     part.drawn = &drawn(kernel, clock);
     part.usual = &drawn(kernel, grid_.default_clock());
+    set_errors(part, kernel, clock);
   }
   return parts;
 }

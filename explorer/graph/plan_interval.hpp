@@ -53,6 +53,9 @@ class GraphPlanIntervals {
   /// @return widened, where needed, to hold what the model itself says
   [[nodiscard]] GraphPlanInterval of(const GraphPlan& plan, const GraphRun& run) const;
 
+  /// Changes of time and energy in every draw, in %: not cut to what is possible.
+  [[nodiscard]] std::vector<Cost> changes_pct(const GraphPlan& plan, const GraphRun& run) const;
+
  private:
   // Launches of one kernel at one clock.
   struct Part {
@@ -69,6 +72,7 @@ class GraphPlanIntervals {
 
   [[nodiscard]] Parts parts_of(const GraphModel& model, const GraphPlan& plan,
                                const GraphRun& run) const;
+  [[nodiscard]] SavingDraws draws(const Parts& parts, const GraphRun& run) const;
   void set_errors(Part& part, KernelId kernel, ClockId clock) const;
   [[nodiscard]] Interval possible_time(const Parts& parts, const GraphRun& run) const;
   // Time and energy of a launch in each draw of the models.
@@ -91,7 +95,8 @@ class GraphPlanIntervals {
   std::vector<Cost> unshaped_;    // standard Gaussians, shape [models x draws_per_model]
   std::vector<double> seen_mhz_;  // core clocks of several captures, highest first; else empty
   mutable FunctionQuantiles quantiles_;
-  bool swept_ = false;  // the GPU has kernels of its own among the measured ones
+  double scatter_pct_ = 0.0;  // of measured times
+  bool swept_ = false;        // the GPU has kernels of its own among the measured ones
   mutable std::map<std::pair<KernelId, ClockId>, std::vector<Cost>> drawn_;
 };
 

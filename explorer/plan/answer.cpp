@@ -128,6 +128,7 @@ std::vector<PlanAnswer> choose_answers(std::span<const Contender> plans) {
     const Contender* best = rivals.empty() ? nullptr : best_rival(rivals);
     if (best != nullptr) answer.plan = static_cast<std::size_t>(best - plans.data());
     answer.keeps_default = best == nullptr && first.default_holds;
+    answer.known = best == nullptr || best->saves;
   }
   return answers;
 }

@@ -42,6 +42,7 @@ struct Contender {
   PlanVerdict verdict = {};
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
   double odds_frac = 0.0;                   ///< that were asked for, 0 to 1
+  bool saves = true;                        ///< false: its 90 % interval holds saving and not
   bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
   std::int64_t clock_changes = 0;
   std::int64_t clocks = 1;  ///< different ones
@@ -54,6 +55,7 @@ struct PlanAnswer {
   std::string want;
   std::optional<std::size_t> plan = {};  ///< its position; nothing: see `keeps_default`
   bool keeps_default = false;            ///< the default clocks are the answer. Else no plan holds
+  bool known = true;  ///< false: within its 90 % interval the plan may save nothing
 };
 
 /// Goal with slack, budgets and prices: "relaxed_waste 5", "least_cost 0.12 2 1.2".

@@ -20,7 +20,7 @@ Json units_json(const ResultStore& store, const std::string& id) {
       "SELECT scenario, run_id, plan_id, gpu, work AS trace_name, captured_clock, model, batch, "
       "sequence, tensor_parallel, data_parallel, stages, microbatches, schedule, power_limit_w, "
       "host_power_w, clock_grid, switch_stall_us, switch_energy_j, switch_latency_us, "
-      "switch_dwell_us, seed, granularity, aggregation, goal, slack_pct, tolerance_pct, "
+      "switch_dwell_us, seed, granularity, aggregation, goal, slack_pct, tolerance_pct, odds_pct, "
       "program_version, status, time_s, energy_j, in_time, is_answer, time_change_pct, "
       "energy_change_pct, energy_change_low_pct, energy_change_high_pct, clock_changes, "
       "applied_gap_pct AS gap_pct, caveats AS notes, gpu_calibrated, measured_pct, anchored_pct, "

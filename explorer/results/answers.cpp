@@ -18,6 +18,16 @@ std::int64_t distinct(const Values& values) {
 
 }  // namespace
 
+bool saves(const PlanResult& plan) {
+  return !plan.interval || !std::holds_alternative<LeastWaste>(plan.question.goal) ||
+         plan.interval->energy.low_pct >= 0.0 || plan.interval->energy.high_pct < 0.0;
+}
+
+bool saves(const GraphPlanOutcome& plan) {
+  return plan.goal || !plan.result.found() || plan.interval.low.energy_frac >= 0.0 ||
+         plan.interval.high.energy_frac < 0.0;
+}
+
 Contender contender_of(const Exploration& found, const PlanResult& plan) {
   const Totals& base = found.baseline.total;
   const Totals& applied = plan.counted ? *plan.counted : plan.sim.total;
@@ -28,6 +38,7 @@ Contender contender_of(const Exploration& found, const PlanResult& plan) {
   one.verdict = plan.verdict;
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = found.odds_frac;
+  one.saves = saves(plan);
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   one.clock_changes = static_cast<std::int64_t>(applied.clock_switches);
   one.clocks = distinct(plan.plan.clock_of_site);
@@ -51,6 +62,7 @@ Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& pl
   one.verdict = plan.verdict;
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = found.odds_frac;
+  one.saves = saves(plan);
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   if (plan.counted) {
     one.clock_changes = static_cast<std::int64_t>(plan.counted->clock_changes);

@@ -17,7 +17,6 @@
 #include "models/kernel/model.hpp"
 #include "models/linear/levenberg_marquardt.hpp"
 #include "models/linear/linear_algebra.hpp"
-#include "models/validation/model_errors.hpp"
 
 namespace rubato {
 
@@ -205,7 +204,6 @@ std::string captured_clock_key(std::size_t capture) {
 
 void write_errors(const CaptureFit& fit, std::span<const CaptureObservation> captures, bool logged,
                   GpuSpec& spec) {
-  drop_reported_errors(spec);
   spec.fit_errors["residual_time_mape_pct"] = percent * fit.time_error;
   if (logged) spec.fit_errors[power_error_key] = percent * fit.power_error;
   for (std::size_t i = 0; i < captures.size(); ++i)

@@ -47,8 +47,7 @@ struct CaptureFit {
 
 /// Fits cycles, DRAM bytes and fixed time of every kernel of `step`. Where captures leave freedom,
 /// a kernel is as anchored() has it (the prior). Core energies are scaled by class, and base power
-/// is shifted, to fit the power of the windows. Errors that were reported of the frame are left
-/// out.
+/// is shifted, to fit the power of the windows.
 /// @param frame  the GPU; its own kernels are left out
 /// @param step   kernels and their work; names of the fitted kernels
 /// @throws DataError if no kernel was observed

@@ -27,6 +27,7 @@ struct ExploreOptions {
   StepOptions step;
   CapturedClockOptions captured;
   std::vector<std::string> disturb, comm_sms, lists;
+  std::vector<std::string> also;  ///< captures of the same work at other clocks, see clocked_file
   std::optional<unsigned> stages, microbatches;
   std::string schedule;
   std::optional<double> blocked_power_w, power_limit_w, host_power_w;

@@ -12,13 +12,19 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "models/calibration/capture_fit.hpp"
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
+#include "models/kernel/model.hpp"
 #include "models/validation/logged_power.hpp"
+#include "models/validation/model_errors.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/standard_error.hpp"
+#include "traces/capture_match.hpp"
+#include "traces/capture_stats.hpp"
 #include "traces/files/trace_json.hpp"
 #include "traces/import/readers.hpp"
 
@@ -39,6 +45,69 @@ void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options)
   app.add_option("--power-zone", options.power_zone_h, "Hours the log's local time is ahead of UTC")
       ->in_range(-12.0, 14.0)
       ->needs(power);
+}
+
+ClockedFile clocked_file(const std::string& text) {
+  const std::size_t at = text.rfind('@');
+  if (at == std::string::npos || std::filesystem::exists(text)) return {text, std::nullopt};
+  const std::string clock = text.substr(at + 1);
+  return {text.substr(0, at), clock.find('/') == std::string::npos ? "auto/" + clock : clock};
+}
+
+GpuSpec with_other_captures(const GpuSpec& spec, const Capture& first, const ClockPair& clock,
+                            const std::vector<std::string>& also, bool partial) {
+  const Trace step = fold(first);
+  std::vector<CaptureObservation> observed{
+      {.clock = clock, .times = typical_times(step, first), .power = {}}};
+  const std::vector<std::uint64_t> launches = launch_counts(step);
+  std::vector<bool> everywhere(step.kernels.size(), true);
+  for (const std::string& text : also) {
+    const ClockedFile file = clocked_file(text);
+    if (!file.clock)
+      throw UsageError(fmt::format("--also {}: the clock it was captured at is missing", text),
+                       {.in = {}, .hint = "write FILE@CORE or FILE@MEMORY/CORE, in MHz"});
+    const ClockPair at = captured_clock(spec, file.clock);
+    for (const CaptureObservation& other : observed) {
+      if (effective_core_mhz(spec, other.clock) == effective_core_mhz(spec, at) &&
+          other.clock.mem == at.mem)
+        throw UsageError(
+            fmt::format("--also {}: there is a capture at this clock already", text),
+            {.in = {}, .hint = "a capture at another core clock says what the clock changes"});
+    }
+    const Capture capture = import_capture(file.file, {.partial = partial});
+    for (const std::string& line : capture.left_out)
+      tell("note: {}: left out: {}\n", printable(file.file), printable(line));
+    observed.push_back({.clock = at, .times = typical_times(step, capture), .power = {}});
+    double found_s = 0.0, all_s = 0.0, then_s = 0.0;
+    for (std::size_t k = 0; k < step.kernels.size(); ++k) {
+      const auto &here = observed.front().times[k], &there = observed.back().times[k];
+      const double time_s = here ? static_cast<double>(launches[k]) * here->time_s : 0.0;
+      all_s += time_s;
+      everywhere[k] = everywhere[k] && here && there;
+      if (!here || !there) continue;
+      found_s += time_s;
+      then_s += static_cast<double>(launches[k]) * there->time_s;
+    }
+    if (found_s == 0.0)
+      throw DataError(
+          fmt::format("{}: none of its kernels is one of the first capture", printable(file.file)));
+    tell("note: {}: {:.1f} % of the time of kernels found, which takes {} % there\n",
+         printable(file.file), 100.0 * found_s / all_s,
+         format_signed(100.0 * (then_s / found_s - 1.0), 2));
+  }
+  Trace common = step;
+  std::size_t kept = 0;
+  for (std::size_t k = 0; k < step.kernels.size(); ++k) {
+    if (!everywhere[k]) continue;
+    common.kernels[kept] = step.kernels[k];
+    for (CaptureObservation& one : observed) one.times[kept] = one.times[k];
+    ++kept;
+  }
+  common.kernels.resize(kept);
+  for (CaptureObservation& one : observed) one.times.resize(kept);
+  GpuSpec frame = spec;
+  drop_reported_errors(frame);
+  return fit_captures(frame, common, observed).spec;
 }
 
 PowerLog read_told_power_log(const std::filesystem::path& path, const PowerLogOptions& options) {

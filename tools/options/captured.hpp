@@ -25,6 +25,24 @@ struct CapturedClockOptions {
   std::optional<double> power_zone_h;  ///< of a log in local time
 };
 
+/// A capture, and the clock that it ran at where that was said.
+struct ClockedFile {
+  std::string file;
+  std::optional<std::string> clock;  ///< MEMORY/CORE
+};
+
+/// "run.json.gz@1593/1110", or "@1110" where the memory clock is the GPU's default.
+[[nodiscard]] ClockedFile clocked_file(const std::string& text);
+
+/// A spec whose kernels are those of a capture that were also captured at other clocks, fitted to
+/// all of them. Standard error says how much of the first capture was found in each other one.
+/// @param also  as clocked_file
+/// @throws UsageError for a file without a clock, or with one that was captured already; DataError
+///         for one with nothing of the first; what reading captures throws
+[[nodiscard]] GpuSpec with_other_captures(const GpuSpec& spec, const Capture& first,
+                                          const ClockPair& clock,
+                                          const std::vector<std::string>& also, bool partial);
+
 /// Adds --captured-clock, --power, --power-gpu, --power-period and --power-zone. `options` must
 /// outlive parsing.
 void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options);

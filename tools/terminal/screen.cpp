@@ -183,6 +183,11 @@ std::string set_text(const ShownRun& run, const NamedPlans& named) {
                        time ? "is in time" : "keeps within the time or budget",
                        time ? odds_asked(run) : "");
   }
+  if (named.plan != nullptr && !named.headline->known)
+    return fmt::format(
+        "not known: {} may save nothing, by its interval; measure it before you set it "
+        "(docs/apply.md)",
+        clock_words(named.plan->clocks));
   if (named.plan != nullptr) return named.plan->setting;
   const std::string within = within_words(*named.asked);
   return within.empty() ? fmt::format("nothing: keep the {}; no plan is better", run.default_name)

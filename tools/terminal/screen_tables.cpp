@@ -194,7 +194,8 @@ OutputTable answers_table(const ShownRun& run) {
                      {"granularity"},
                      {"set_to"},
                      {"energy_change_pct"},
-                     {"time_change_pct"}});
+                     {"time_change_pct"},
+                     {"known"}});
   const NamedPlans named(run);
   for (const PlanAnswer& answer : named.answers) {
     if (!answer.plan && !answer.keeps_default) continue;
@@ -205,7 +206,7 @@ OutputTable answers_table(const ShownRun& run) {
                    plan == nullptr ? "iteration" : plan->as.granularity,
                    plan == nullptr ? run.default_clock : plan->clocks,
                    change_pct(applied.energy_j, run.defaults.energy_j),
-                   change_pct(applied.time_s, run.defaults.time_s)});
+                   change_pct(applied.time_s, run.defaults.time_s), std::int64_t{answer.known}});
   }
   return table;
 }

@@ -45,7 +45,7 @@ function answer() {
   const finer = best === shown ? "" : `The most that was found: ${planName(best)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second: ${saves(best)}` +
       (best.bound_change_pct === null ? `. Gap ${fixed(best.gap_pct, 2)} % of its cost.` : `. Bound ${percent(best.bound_change_pct)}, gap ${fixed(best.gap_pct, 2)} %.`);
   const noSingle = anySingle && !single && isForTime(shown) ? `No single clock saves energy in that time${shown.odds_pct > 0 ? ` with ${shown.odds_pct} % odds` : ""}.` : "";
-  headline(single ? clockWords(clocksText(single)) : `${whole[best.granularity]}, ${clocksText(best)}`, `${isForTime(shown) ? withinText(shown.slack_pct) + oddsText(shown) : ` for ${words(shown.goal)}`}: ${saves(shown)}.`, single && data.lines[clocksText(single)], `${noSingle} ${finer} ${laterText}`.trim(), best !== single ? data.play[best.plan_id] : null);
+  headline(single ? clockWords(clocksText(single)) : `${whole[best.granularity]}, ${clocksText(best)}`, `${isForTime(shown) ? withinText(shown.slack_pct) + oddsText(shown) : ` for ${words(shown.goal)}`}: ${saves(shown)}.${unknownText(shown)}`, single && isKnown(single) && data.lines[clocksText(single)], `${noSingle} ${finer} ${laterText}`.trim(), best !== single && isKnown(best) ? data.play[best.plan_id] : null);
   warnings();
 }
 
@@ -145,13 +145,17 @@ function slide() {
   chosen = least && {x: change(least.time_s, run.default_time_s), y: change(least.energy_j, run.default_energy_j)};
   // A bound at some time holds for every plan that is at least as fast: the first one at or beyond the limit.
   const bound = least && d3.least(data.front.filter((p) => p.time_s >= run.default_time_s * (1 + slack / 100) * (1 - 1e-9)), (p) => p.time_s);
-  element("slider-answer").textContent = !least ? "No single clock is that fast." : `One clock for the whole run, ${clockWords(least.clock)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}.` +
+  element("slider-answer").textContent = !least ? "No single clock is that fast." : `One clock for the whole run, whatever its odds, ${clockWords(least.clock)}: energy ${percent(chosen.y, 2)}, time ${percent(chosen.x, 2)}.` +
     (bound ? ` No plan of any kind saves more than ${fixed(-change(bound.bound_j, run.default_energy_j), 1)} % in that time${sameSms}.` : "");
-  if (opened === element("slack").value) answer();
-  else if (opened !== null) headline(least ? clockWords(least.clock) : "No single clock is that fast.", least ? `${withinText(slack)}, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "", least && data.lines[least.clock]);
   const [set, back] = (least && data.lines[least.clock]) || [];
   commandLine("slider-line", "To set:", set && `${set}   # back: ${back}`);
-  within = d3.least(found.filter((p) => playedTime(p) <= slack + 1e-7), playedEnergy) ?? null;
+  // What keeps a shorter time with the odds asked for keeps a longer one with no less.
+  const hasOdds = (p) => p.odds_in_time_pct === null || p.odds_in_time_pct >= p.odds_pct - 1e-7;
+  within = d3.least(found.filter((p) => (p.slack_pct === null ? playedTime(p) : Math.max(p.slack_pct, playedTime(p))) <= slack + 1e-7 && hasOdds(p)), playedEnergy) ?? null;
+  const single = within && within.granularity === "iteration";
+  if (opened === element("slack").value) answer();
+  else if (opened !== null && !within) headline("", `No stored plan is in time${withinText(slack)}, with the odds asked for: keep the default clocks.`);
+  else if (opened !== null) headline(single ? clockWords(clocksText(within)) : `${whole[within.granularity]}, ${clocksText(within)}`, `${withinText(slack)}${oddsText(within)}, as the slider says: ${saves(within)}.${unknownText(within)}`, single && isKnown(within) && data.lines[clocksText(within)]);
   element("slider-plan").textContent = found.length === 0 ? "" : !within ? "No stored plan is that fast." :
     `Of the stored plans: ${planName(within)}, ${clocksText(within)}: energy ${percent(playedEnergy(within), 2)}, time ${percent(playedTime(within), 2)}.`;
   commandLine("slider-play", "To play it:", within && within.granularity !== "iteration" && data.play[within.plan_id]);

@@ -9,7 +9,7 @@ const solved = units.filter((u) => u.energy_j !== null);
 const bestOf = (rows) => d3.least(rows.filter((u) => u.is_answer), (u) => u.energy_change_pct) ||
   d3.least(rows.filter((u) => u.energy_j !== null && u.in_time !== 0), (u) => u.energy_change_pct);
 const axes = ["gpu", "trace_name", "captured_clock", "model", "batch", "sequence", "tensor_parallel", "data_parallel", "stages", "microbatches", "schedule", "power_limit_w", "host_power_w", "clock_grid",
-  "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "scenario", "program_version"];
+  "switch_stall_us", "switch_energy_j", "switch_latency_us", "switch_dwell_us", "seed", "granularity", "aggregation", "goal", "slack_pct", "tolerance_pct", "odds_pct", "scenario", "program_version"];
 const byValue = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 const valuesOf = (axis, rows = units) => [...new Set(rows.map((u) => u[axis]))].sort(byValue);
 // A fixed trace has no batch: null is no value of an axis.

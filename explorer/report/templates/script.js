@@ -33,8 +33,8 @@ function answer() {
     const finer = best === shown ? "" : `${whole[best.granularity][0].toUpperCase()}${whole[best.granularity].slice(1)}: ${saves(best)}. ` +
       `${clockCount(best.clocks)}, ${Math.round(best.clock_changes_per_s).toLocaleString("en")} changes of clock per second, counted where it is known what they take.`;
     headline(shown.clocks === 1 ? clockWords(clock) : whole[shown.granularity] || shown.granularity,
-      `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : withinText(shown.slack_pct) + oddsText(shown)}: ${saves(shown)}.`,
-      single && data.slider.lines[clock], finer, best !== single ? data.play[best.plan_id] : null);
+      `${shown.slack_pct === null ? ` for ${words(shown.goal)}` : withinText(shown.slack_pct) + oddsText(shown)}: ${saves(shown)}.${unknownText(shown)}`,
+      single && isKnown(single) && data.slider.lines[clock], finer, best !== single && isKnown(best) ? data.play[best.plan_id] : null);
   }
   if (!run.gpu_calibrated) {
     element("warning").hidden = false;
@@ -151,7 +151,7 @@ let opened = null;  // how the slider stood when the page was opened: there the 
 function follow(what, clock) {
   if (!opened) return;
   if (opened.slack === element("slack").value && opened.grain === element("grain").value) return answer();
-  headline(what, chosen ? `${withinText(chosen.slack)}, as the slider says: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "",
+  headline(what, chosen ? `${withinText(chosen.slack)}, as the slider says, whatever the odds: energy ${percent(chosen.y)}, time ${percent(chosen.x)}.` : "",
     clock && data.slider.lines[clock], chosen && !clock ? "By the model, changes of clock free; below stands what plans it with its proof." : "", null);
 }
 function slide() {

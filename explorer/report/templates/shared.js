@@ -20,6 +20,9 @@ const percent = (x, digits = 1) => x === null || x === undefined ? "-" : `${sign
 // As asked for, without digits that say nothing: "5 %".
 const withinText = (slack_pct) => ` in at most ${+slack_pct.toPrecision(6)} % more time`;
 // Of a plan that had odds to keep: whole percents, never certain.
+// Whether a plan's 90 % interval does not hold both saving and not saving: else nobody should set it unmeasured.
+const isKnown = (p) => !(p.energy_change_low_pct < 0 && p.energy_change_high_pct >= 0);
+const unknownText = (p) => isKnown(p) ? "" : " Not known: it may save nothing, by its interval. Measure it before you set it.";
 const oddsText = (p) => p.odds_pct > 0 && p.odds_in_time_pct !== null ? `, with ${Math.max(1, Math.min(99, Math.floor(p.odds_in_time_pct)))} % odds` : "";
 const least_shown_pct = 0.005;  // half of the last digit of a change
 const clockCount = (count) => `${count} clock${count === 1 ? "" : "s"}`;

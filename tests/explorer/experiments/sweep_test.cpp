@@ -47,6 +47,35 @@ TEST_F(Sweep, SeveralGpusNeedNoGridNamed) {
   EXPECT_EQ(run(named, file("g.db")).finished, 0U);
 }
 
+// The odds that an answer must have are an axis, stored with each plan; plans with fewer save more.
+TEST_F(Sweep, OddsAreAnAxis) {
+  const auto asked = [](const std::string& odds) {
+    return plan_sweep(parse_experiment(
+        "schema = 1\nname = 'odds'\n[axes]\ngpu = 'a100-sxm4-80gb'\ntrace = 'gpt3-xl'\n"
+        "granularity = 'iteration'\nslack_pct = 5\nodds_pct = " +
+            odds + "\n",
+        "odds.toml"));
+  };
+  EXPECT_EQ(run(asked("[0, 90, 99]"), file("o.db")).finished, 3U);
+  const auto stored = rows(file("o.db"),
+                           "SELECT odds_pct, odds_in_time_pct, energy_change_pct FROM "
+                           "v_experiment_plans ORDER BY odds_pct");
+  ASSERT_EQ(stored.size(), 3U);
+  double least_pct = -100.0;
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const double odds_pct = std::get<double>(stored[i][0]);
+    EXPECT_DOUBLE_EQ(odds_pct, std::array{0.0, 90.0, 99.0}[i]);
+    EXPECT_GE(std::get<double>(stored[i][1]), odds_pct);
+    EXPECT_GE(std::get<double>(stored[i][2]), least_pct);
+    least_pct = std::get<double>(stored[i][2]);
+  }
+  EXPECT_GT(least_pct, std::get<double>(stored[0][2]));
+  // The usual odds are those of an experiment that says nothing of them.
+  const SweepPlan usual = asked("90");
+  EXPECT_EQ(run(usual, file("o.db")).finished, 0U);
+  expect_error<DataError>([&] { (void)asked("100"); }, "odds_pct is 100");
+}
+
 TEST_F(Sweep, StoresEveryUnitOnceAndResumes) {
   const SweepPlan all = plan();
   const SweepSummary first = run(all, file("a.db"));

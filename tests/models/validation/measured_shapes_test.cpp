@@ -51,6 +51,19 @@ TEST(MeasuredShapes, QuantilesAreOrderedByHowMuchALowerClockTakes) {
   EXPECT_GT(stretch_at(spec, priors.at(KernelClass::other, 0.98), 0.75), 1.3);
 }
 
+// Where a time was seen, patterns are of that position.
+TEST(MeasuredShapes, OfAKnownPositionFollowTheClockAsMuch) {
+  constexpr double of_all = 4.0 / 3.0 - 1.0;
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const ShapePriors priors(spec);
+  for (const double position : {0.0, 0.3, 0.5, 0.9, 1.0}) {
+    for (const double quantile : {0.01, 0.4, 0.99}) {
+      const KernelShape& like = priors.at(KernelClass::other, quantile, position);
+      EXPECT_NEAR((stretch_at(spec, like, 0.75) - 1.0) / of_all, position, 0.3) << quantile;
+    }
+  }
+}
+
 TEST(MeasuredShapes, ClassesThatWereMeasuredAreNarrower) {
   const auto stretch = [](const char* name, KernelClass kind, double quantile) {
     const GpuSpec spec = load_gpu_spec(name);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <set>
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/device.hpp"
 #include "models/validation/logged_power.hpp"
+#include "models/validation/model_errors.hpp"
 #include "models/validation/power_windows.hpp"
 #include "tools/commands/hardware/calibrate_tables.hpp"
 #include "tools/drawing/answer.hpp"
@@ -36,14 +36,6 @@ struct Recorded {
   std::optional<PowerLog> log;
 };
 
-// "run.json.gz@1593/1110", or "@1110" where the memory clock is the GPU's default.
-std::pair<std::string, std::optional<std::string>> file_and_clock(const std::string& text) {
-  const std::size_t at = text.rfind('@');
-  if (at == std::string::npos || std::filesystem::exists(text)) return {text, std::nullopt};
-  const std::string clock = text.substr(at + 1);
-  return {text.substr(0, at), clock.find('/') == std::string::npos ? "auto/" + clock : clock};
-}
-
 std::vector<Recorded> read_all(const CaptureCalibration& asked) {
   if (!asked.power.empty() && asked.power.size() != asked.captures.size()) {
     throw UsageError(
@@ -53,7 +45,7 @@ std::vector<Recorded> read_all(const CaptureCalibration& asked) {
   }
   std::vector<Recorded> all;
   for (std::size_t i = 0; i < asked.captures.size(); ++i) {
-    const auto [file, clock] = file_and_clock(asked.captures[i]);
+    const auto [file, clock] = clocked_file(asked.captures[i]);
     Recorded& recorded = all.emplace_back(Recorded{file, clock, import_capture(file), {}});
     for (const std::string& line : recorded.capture.left_out)
       tell("note: {}: left out: {}\n", printable(file), printable(line));
@@ -167,7 +159,8 @@ std::string notes_of(const GpuSpec& frame, const CaptureFit& fit,
 
 ExitStatus calibrate_captures(const CaptureCalibration& asked) {
   std::vector<Recorded> all = read_all(asked);
-  const GpuSpec frame = frame_of(asked, all);
+  GpuSpec frame = frame_of(asked, all);
+  drop_reported_errors(frame);
   for (Recorded& recorded : all) {
     if (recorded.log && !recorded.clock) recorded.clock = logged_clock(*recorded.log, &frame);
   }

@@ -119,8 +119,10 @@ OutputTable coverage_table(const std::vector<CoverageRow>& rows) {
   for (const CoverageRow& row : rows) {
     for (const auto& [name, of] : {std::pair{"cells", &row.cells},
                                    {"plans", &row.plans},
-                                   {"captured plans", &row.captured}}) {
-      if (row.points == captured_only && of != &row.captured) continue;
+                                   {"captured plans", &row.captured},
+                                   {"captured twice", &row.captured_twice}}) {
+      const bool of_captures = of == &row.captured || of == &row.captured_twice;
+      if (row.points == captured_only ? !of_captures : of == &row.captured_twice) continue;
       std::vector<Cell> cells{
           points_name(row.points), std::string(name),  static_cast<std::int64_t>(of->count),
           100.0 * of->time,        of->time_width_pct, 100.0 * of->energy,

@@ -74,28 +74,6 @@ std::string rests_on_text(const GraphExploration& found) {
   return text;
 }
 
-// What would narrow the intervals most, where kernels are only like measured ones: the same run at
-// a second clock. At 80 % of the clock for slacks up to 2 %, 75 % up to 10 %, 67 % for more, a
-// second capture of sweeps' kernels gained most.
-std::string next_text(const GraphExploration& found) {
-  constexpr double worth_saying = 0.5;  // of the time of kernels
-  if (found.coverage.anchored_s < worth_saying * found.coverage.total_s()) return "";
-  double slack_frac = 0.0;
-  for (const GraphPlanOutcome& plan : found.plans) {
-    if (!plan.goal) slack_frac = std::max(slack_frac, plan.result.question.slack_frac);
-  }
-  const double lower = slack_frac <= 0.02 ? 0.8 : slack_frac <= 0.1 ? 0.75 : 0.67;
-  const GpuSpec& spec = found.model->spec();
-  const double usual_mhz = effective_core_mhz(spec, found.model->captured_clock());
-  const double step_mhz = spec.core.step_mhz;
-  const double core_mhz = std::round(lower * usual_mhz / step_mhz) * step_mhz;
-  return fmt::format(
-      "capture the same run at core {:.0f} MHz too, and fit both (rubato calibrate --captures "
-      "FILE@{:.0f} SLOW@{:.0f}): one capture does not say how much of each kernel's time follows "
-      "the core clock",
-      core_mhz, usual_mhz, core_mhz);
-}
-
 // The clock of each GPU, where each has one; else empty.
 std::vector<TargetClock> clock_of_each_gpu(const GraphExploration& found,
                                            const GraphPlanOutcome& plan) {
@@ -193,7 +171,6 @@ ShownRun shown_run(const GraphExplorationInput& input, const GraphRequest& reque
   const ClockGrid& grid = found.planner->grid();
   ShownRun run{.planned = planned_text(input, request, found),
                .rests_on = rests_on_text(found),
-               .next = next_text(found),
                .default_clock = grid.label(grid.default_clock()),
                .defaults = {base.span_s, base.total_energy_j},
                .gpus = static_cast<double>(found.run->graph.gpus().size()),

@@ -17,6 +17,7 @@
 #include "common/suggest.hpp"
 #include "common/text.hpp"
 #include "explorer/limited_exploration.hpp"
+#include "explorer/next_capture.hpp"
 #include "explorer/results/capture_rows.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
@@ -27,6 +28,7 @@
 #include "tools/options/comm_sms.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/terminal/next_capture.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/plan_file.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -133,12 +135,17 @@ std::string priorities_text(const std::vector<Capture>& captures) {
 
 void print_result(const ExploreOptions& o, const GraphExplorationInput& input,
                   const GraphRequest& request, const GraphExploration& found) {
+  const auto measurement = next_measurement(found);
   const OutputTable kernels = lists(o, "kernels") ? captured_kernels_table(found) : OutputTable({}),
-                    collectives = collectives_table(found), comm_sms = comm_sms_table(found);
+                    collectives = collectives_table(found), comm_sms = comm_sms_table(found),
+                    next = next_table(measurement);
+  ShownRun shown = shown_run(input, request, found, o.db, o.plan_file);
+  shown.next = next_text(measurement,
+                         effective_core_mhz(found.model->spec(), found.model->captured_clock()));
   print_exploration(
-      shown_run(input, request, found, o.db, o.plan_file), captured_run_table(request, found),
+      shown, captured_run_table(request, found),
       std::array{ListedTable{"kernels", &kernels}, ListedTable{"collectives", &collectives, true},
-                 ListedTable{"comm_sms", &comm_sms, true}},
+                 ListedTable{"comm_sms", &comm_sms, true}, ListedTable{"next", &next, true}},
       o.lists, o.format);
 }
 
@@ -190,6 +197,12 @@ CapturedRun captured_run(const ExploreOptions& o, const RunContext& context) {
   input.captured_clock = captured_clock(input.spec, label);
   input.spec = log.with_power(std::move(input.spec), input.captures, input.captured_clock);
   leave_out_odd_steps(o, input.captures);
+  if (!o.also.empty()) {
+    if (input.captures.size() > 1)
+      throw UsageError("--also goes with one capture, not with those of several ranks");
+    input.spec = with_other_captures(input.spec, input.captures.front(), input.captured_clock,
+                                     o.also, o.step.partial);
+  }
   if (label) {
     request.clock_source = o.captured.clock.empty() ? ClockSource::power_log : ClockSource::given;
   }

@@ -41,6 +41,8 @@ constexpr std::array refusals{
     Refusal{"--partial", "stages", "a file of stages is read whole or not at all"},
     Refusal{"--captured-clock", "table stages", nothing_captured},
     Refusal{"--power", "table stages", nothing_captured},
+    Refusal{"--also", "trace table stages",
+            "a capture has the times of each kernel: explore the capture itself"},
     Refusal{"--cluster", "capture stages table",
             "the times of its own network are in it; 'rubato trace scale' predicts another"},
     Refusal{"--table", "capture stages",
@@ -75,6 +77,9 @@ void add_explore_options(CommandLine& app, ExploreOptions& o) {
                  "Power of a stage that waits for another, W [of a model the GPU's idle power]");
   add_step_options(app, o.step);
   add_captured_clock_options(app, o.captured);
+  app.add_option("--also", o.also,
+                 "Captures of the same work at other core clocks, FILE@CORE or FILE@MEMORY/CORE: "
+                 "what they took bounds what other clocks take");
   add_disturb_option(app, o.disturb);
   add_comm_sms_option(app, o.comm_sms);
   add_question_options(app, o.questions);
@@ -107,9 +112,10 @@ void add_explore_options(CommandLine& app, ExploreOptions& o) {
       ->delimiter(',')
       ->one_word();
   add_format_options(app, o.format);
-  app.group("What is planned", {"--stages", "--microbatches", "--schedule", "--blocked-power",
-                                "--step", "--partial", "--captured-clock", "--power", "--power-gpu",
-                                "--power-period", "--power-zone", "--disturb", "--comm-sms"});
+  app.group("What is planned",
+            {"--stages", "--microbatches", "--schedule", "--blocked-power", "--step", "--partial",
+             "--captured-clock", "--power", "--power-gpu", "--power-period", "--power-zone",
+             "--also", "--disturb", "--comm-sms"});
   app.group("Question", {"--goal", "--slack", "--odds", "--budget", "--prices", "--granularity",
                          "--aggregation"});
   app.group("GPU and power",
@@ -123,6 +129,7 @@ void add_explore_options(CommandLine& app, ExploreOptions& o) {
       "Examples:\n"
       "  rubato explore gpt3-xl --slack 2 --db results.db\n"
       "  rubato explore run.pt.trace.json.gz --power smi.csv --slack 1\n"
+      "  rubato explore full.json.gz --also slow.json.gz@1050\n"
       "  rubato explore 'rank*.pt.trace.json.gz' --slack 1 --granularity gpu,pass\n"
       "  rubato explore stages.csv --blocked-power 84 --microbatches 12 --slack 0,5,10\n"
       "  rubato explore gpt3-xl --stages 4 --slack 5 --plan-file plan.json\n"

@@ -70,7 +70,7 @@ def explore(trace: Union[str, Path], **options: Any) -> Answer:
     """`rubato explore TRACE`, e.g. explore('gpt3-xl', gpu='a100-sxm4-80gb', slack=2, granularity=['pass', 'kernel']).
 
     Options are the command's with underscores; True gives a flag. The answer has the tables of --json by name: 'run', 'answers',
-    'plans', for captured runs also 'changes', with per_kernel=True 'kernels'. Raises UsageError, DataError, IoError with the
+    'plans', for captured runs also 'changes', with list='kernels' 'kernels'. Raises UsageError, DataError, IoError with the
     program's message and hint.
     """
     return _answer("explore", trace, **options)

@@ -13,9 +13,12 @@
 #include "models/validation/measurement_plan.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/commands/explore.hpp"
 #include "tools/drawing/answer.hpp"
+#include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
+#include "tools/terminal/next_capture.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -27,10 +30,39 @@ struct SuggestOptions {
   std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, measured;
   std::size_t points = 5;
   double noise_pct = 1.0, slack_pct = 0.0;
+  CapturedClockOptions captured;
   OutputFormat format = OutputFormat::table;
 };
 
-ExitStatus run(const SuggestOptions& o, const RunContext& context) {
+// At which other clock to capture a run again.
+ExitStatus suggest_capture(const SuggestOptions& o, const CommandLine& line,
+                           const RunContext& context) {
+  constexpr double usual_slack_pct = 5.0;
+  refuse(line, {"--measured", "--points", "--noise"}, "does nothing for a captured run");
+  ExploreOptions captured;
+  captured.work = {o.trace};
+  if (line.has("--gpu")) captured.gpu = o.gpu;
+  captured.clocks = o.clocks;
+  captured.captured = o.captured;
+  CapturedRun run = captured_run(captured, context);
+  const double slack_pct = line.has("--slack") ? o.slack_pct : usual_slack_pct;
+  run.input.questions = {
+      {Granularity::iteration, Aggregation::global, LeastWaste{slack_pct / percent}}};
+  const GraphExploration found = explore_captured(run.input, context);
+  const auto next = next_measurement(found);
+  if (o.format == OutputFormat::table)
+    print_notes(next ? "Next: " +
+                           next_text(next, effective_core_mhz(found.model->spec(),
+                                                              found.model->captured_clock())) +
+                           '\n'
+                     : "No other clock of this grid would tell more.\n");
+  print(next_table(next), o.format);
+  return ExitStatus::done;
+}
+
+ExitStatus run(const SuggestOptions& o, const CommandLine& line, const RunContext& context) {
+  if (names_capture(o.trace)) return suggest_capture(o, line, context);
+  refuse(line, {"--captured-clock", "--power"}, "does nothing for a trace");
   const Trace trace = load_trace(o.trace);
   const GpuModel model(load_gpu(o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
@@ -82,7 +114,8 @@ ExitStatus run(const SuggestOptions& o, const RunContext& context) {
 
 Action setup_suggest(CommandLine& app) {
   auto o = std::make_shared<SuggestOptions>();
-  app.add_option("TRACE", o->trace, "Kernels to plan for: shipped name or file")
+  app.add_option("TRACE", o->trace,
+                 "Kernels to plan for: shipped name or file; or a capture, to capture again")
       ->capture_default_str()
       ->reads_file();
   app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
@@ -95,6 +128,7 @@ Action setup_suggest(CommandLine& app) {
       ->capture_default_str();
   app.add_option("--slack", o->slack_pct, "Time allowed beyond the default clocks, %")
       ->capture_default_str();
+  add_captured_clock_options(app, o->captured);
   add_format_options(app, o->format);
   app.footer(
       "\nEach step names the clock pair that, measured for every kernel, makes the changes of "
@@ -105,8 +139,10 @@ Action setup_suggest(CommandLine& app) {
       "spec's fit reaches; the last row is all of them. The error is "
       "of\n"
       "the kernels only: it takes the spec's shared parameters as they are.\n"
+      "Of a capture: at which core clock to capture the run again, what one clock for all then\n"
+      "saves and how well its time is known, as rubato explore says (slack: 5 % unless given).\n"
       "Example:\n  rubato suggest gpt3-xl --gpu a100-sxm4-80gb --points 5 --csv > pairs.csv");
-  return [o](const RunContext& context) { return run(*o, context); };
+  return [o, &app](const RunContext& context) { return run(*o, app, context); };
 }
 
 }  // namespace rubato

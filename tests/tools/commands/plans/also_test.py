@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Two captures in one command: `explore A --also B@CLOCK` knows the times of kernels better and says so, takes what `calibrate --captures` takes,
+names the next measurement where there is one capture, as `suggest` does, and refuses what is not a second capture.
+
+Usage: also_test.py RUBATO SOURCE_DIR
+"""
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from checks import check, exit_status, finished, run  # noqa: E402
+
+RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+FOLDER = Path(tempfile.mkdtemp())
+CLOCKS = SOURCE / "docs/examples/clocks"
+FAST, SLOW = CLOCKS / "core1200.pt.trace.json.gz", CLOCKS / "core810.pt.trace.json.gz"
+GRID = "mem=1593 core=705:1200:15"
+SLACKS = "2,5,10,20"
+
+
+def explored(*words):
+    return json.loads(finished(RUBATO, "explore", FAST, "--captured-clock", "1593/1200", "--clocks", GRID, "--granularity", "iteration",
+                               "--slack", SLACKS, *words, "--json", "--quiet", status=0).stdout)
+
+
+def width(plan):
+    return plan["time_change_high_pct"] - plan["time_change_low_pct"]
+
+
+def check_two_captures(one, two):
+    check("one capture: split by model", one["run"][0]["anchored_pct"] > 50, one["run"][0])
+    check("two captures: measured", two["run"][0]["measured_pct"] > 90, two["run"][0])
+    saved = [sum(plan["energy_change_pct"] for plan in found["plans"]) for found in (one, two)]
+    check("two captures save more", saved[1] < saved[0], saved)
+    bold = [explored("--odds", 0, *words)["plans"] for words in ((), ("--also", f"{SLOW}@1593/810"))]
+    widths = [sum(width(plan) for plan in plans) for plans in bold]
+    check("and narrow the intervals of time by half", widths[1] < widths[0] / 2, widths)
+    # The memory clock is the GPU's own where none is said.
+    short = explored("--also", f"{SLOW}@810")
+    check("a core clock is enough", short["plans"] == two["plans"], (short["plans"], two["plans"]))
+    spec = FOLDER / "fitted.json"
+    finished(RUBATO, "calibrate", "--captures", f"{FAST}@1593/1200", f"{SLOW}@1593/810", "-o", spec, "--quiet", status=0)
+    fitted = explored("--gpu", spec)
+    for a, b in zip(fitted["plans"], two["plans"]):
+        check(f"calibrate gives the same, slack {b['slack_pct']}", a["clocks"] == b["clocks"] and abs(width(a) - width(b)) < 1e-3, (a, b))
+
+
+def check_next(one, two):
+    check("two captures need no third", "next" not in two, two.get("next"))
+    best = [row for row in one["next"] if row["best"]]
+    check("one clock is the best", len(best) == 1 and best[0]["saving_pct"] == max(row["saving_pct"] for row in one["next"]), one["next"])
+    check("it is between 0.6 and 0.92 of the captured one", all(720 <= row["core_mhz"] <= 1104 for row in one["next"]), one["next"])
+    check("it saves more than now", best[0]["saving_pct"] > best[0]["saving_now_pct"], best)
+    words = ("--captured-clock", "1593/1200", "--clocks", GRID, "--slack", 20, "--quiet")
+    suggested = json.loads(finished(RUBATO, "suggest", FAST, *words, "--json", status=0).stdout)
+    check("suggest says the same", suggested == one["next"], (suggested, one["next"]))
+    text = finished(RUBATO, "suggest", FAST, *words, status=0).stdout
+    check("in words, with what to lock", f"-lgc {best[0]['core_mhz']:.0f},{best[0]['core_mhz']:.0f}" in text, text)
+
+
+def check_refusals():
+    for words, said in ((("--also", SLOW), "the clock it was captured at is missing"), (("--also", f"{SLOW}@1593/1200"), "a capture at this clock already"),
+                        (("--also", f"{SLOW}@1593/fast"), "fast"), (("--also", f"{FOLDER / 'none.json'}@810"), "none.json")):
+        done = run(RUBATO, "explore", FAST, "--captured-clock", "1593/1200", *words, "--quiet")
+        check(f"{words}: refused", done.returncode in (2, 3, 4) and said in done.stderr and done.stderr.count("error") == 1, done.stderr)
+    done = finished(RUBATO, "explore", "gpt3-xl", "--also", f"{SLOW}@810", "--quiet", status=2)
+    check("a trace has no captures", "does nothing for a trace" in done.stderr, done.stderr)
+    done = finished(RUBATO, "explore", "--ranks", FAST, SLOW, "--also", f"{SLOW}@810", "--quiet", status=2)
+    check("several ranks have no second capture", "one capture" in done.stderr, done.stderr)
+    done = finished(RUBATO, "suggest", FAST, "--points", 3, "--quiet", status=2)
+    check("suggest: what does nothing is refused", "does nothing for a captured run" in done.stderr, done.stderr)
+
+
+def main():
+    one, two = explored(), explored("--also", f"{SLOW}@1593/810")
+    check_two_captures(one, two)
+    check_next(one, two)
+    check_refusals()
+
+
+if __name__ == "__main__":
+    main()
+    sys.exit(exit_status())
