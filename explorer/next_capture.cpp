@@ -105,13 +105,21 @@ std::optional<NextMeasurement> next_measurement(const GraphExploration& found) {
         !as_seen.holds || !has_odds(as_seen.odds_in_time, as_seen.odds_frac))
       continue;
     const double saving_frac = -plan.change_as_played().energy_frac;
-    if (saving_frac <= next->saving_now_frac) continue;
+    if (saving_frac < std::max(next->saving_now_frac, least_saving_frac)) continue;
     next->saving_now_frac = saving_frac;
     next->width_now_frac = plan.interval.high.time_frac - plan.interval.low.time_frac;
   }
   if (!next || found.interrupted) return std::nullopt;
-  const double usual_mhz = effective_core_mhz(found.model->spec(), found.model->captured_clock());
-  next->captures = worth_of_captures(drawn_clocks(found, usual_mhz), usual_mhz, next->slack_frac);
+  constexpr double same_clock = 1e-3;
+  const GpuSpec& spec = found.model->spec();
+  const ClockGrid& grid = found.planner->grid();
+  const double captured_mhz = effective_core_mhz(spec, found.model->captured_clock()),
+               default_mhz = effective_core_mhz(spec, grid[grid.default_clock()]);
+  if (std::abs(captured_mhz / default_mhz - 1.0) > same_clock)
+    next->captures = {{.core_mhz = default_mhz}};
+  else
+    next->captures =
+        worth_of_captures(drawn_clocks(found, captured_mhz), captured_mhz, next->slack_frac);
   if (next->captures.empty()) return std::nullopt;
   return next;
 }

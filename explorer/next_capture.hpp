@@ -39,7 +39,9 @@ struct NextMeasurement {
   double slack_frac = 0.0;       ///< the largest that was asked for
   double saving_now_frac = 0.0;  ///< of the answer with one clock, 0: the default clocks
   std::optional<double> width_now_frac = {};  ///< of the 90 % interval of its time
-  std::vector<NextCapture> captures = {};     ///< worth_of_captures
+  /// worth_of_captures; of a run that was not captured at the default clock that clock alone, of
+  /// unknown worth (0): every change is against it.
+  std::vector<NextCapture> captures = {};
 
   /// The one that saves most. @pre there is one
   [[nodiscard]] const NextCapture& best() const;

@@ -255,6 +255,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   }
   found.plans = rehearsed_answers(*found.model, *found.planner, *found.model, of_slacks,
                                   input.odds_frac, context);
+  take_single_clocks(*found.model, *found.planner, *found.model, input.odds_frac, found.plans);
   try_comm_sms(input, comm_sms, of_slacks, found, context);
   std::vector<GraphPlanOutcome> goals = plans_of_goals(found, of_goals, context);
   for (std::size_t q = 0, goal = 0; q < input.questions.size(); ++q) {

@@ -70,6 +70,13 @@ class Rehearsal {
     const GraphModel& model, GraphPlanner& planner, const GraphModel& as_captured,
     std::span<const GraphQuestion> questions, double odds_frac, const RunContext& context);
 
+/// Of plans that were made for less time to have the odds: takes the single clock of least energy
+/// that has them, where it takes less than the plan. Every clock is looked at: between those that
+/// have the odds may be others that do not, which a search for the time to plan for does not pass.
+void take_single_clocks(const GraphModel& model, GraphPlanner& planner,
+                        const GraphModel& as_captured, double odds_frac,
+                        std::vector<GraphPlanOutcome>& plans);
+
 /// Plans as they are played, and how far off they may be. @param model, as_captured  as above
 [[nodiscard]] std::vector<GraphPlanOutcome> rehearsed(const GraphModel& model,
                                                       GraphPlanner& planner,

@@ -32,11 +32,15 @@ std::string next_text(const std::optional<NextMeasurement>& next, double usual_m
       "time follows the core clock",
       best.core_mhz, usual_mhz);
   if (!(best.saving_frac > 0.0)) return text;
-  text += fmt::format(
-      ". One clock for all, in at most {:.4g} % more time, is then expected to save {:.1f} % (now "
-      "{:.1f} %), its time known to {:.1f} points",
-      percent * next->slack_frac, percent * best.saving_frac, percent * next->saving_now_frac,
-      percent * best.width_frac);
+  constexpr double worth_saying_frac = 1e-3;
+  const bool adds = best.saving_frac > next->saving_now_frac + worth_saying_frac;
+  text +=
+      fmt::format(". One clock for all, in at most {:.4g} % more time, is then expected to save ",
+                  percent * next->slack_frac);
+  text += adds ? fmt::format("{:.1f} % (now {:.1f} %)", percent * best.saving_frac,
+                             percent * next->saving_now_frac)
+               : "no more than now";
+  text += fmt::format(", its time known to {:.1f} points", percent * best.width_frac);
   if (next->width_now_frac) text += fmt::format(" (now {:.1f})", percent * *next->width_now_frac);
   return text;
 }
