@@ -1,5 +1,5 @@
 // Execution graphs: the simulator, every single clock of a grid, and a plan per launch, over
-// launches, streams and ranks. docs/graphs.md, section 8; bench/tables/growth.py draws it.
+// launches, streams and ranks. docs/graphs.md, section 9; bench/tables/growth.py draws it.
 
 #include <algorithm>
 #include <array>
