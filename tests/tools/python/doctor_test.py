@@ -77,6 +77,7 @@ class Doctor(WithProgram):
             machine.fail("capability", capability)
             with self.user(admin), self.subTest(capability=capability, admin=admin):
                 self.assertEqual((self.found("core clocks")[0], self.found("memory clocks")[0]), (core, memory))
+                self.assertEqual("before Volta" in self.found("core clocks")[1], capability < 70 and admin)
                 gpu = NvmlBackend().gpu(0)
                 self.assertEqual({pair.mem_mhz for pair in grid_pairs(gpu)}, {405, 5001} if capability >= 80 else {"auto"})
 
@@ -144,7 +145,7 @@ class ApplicationClocks(OnMachine):
     def test_for_root_only_they_are_no_way_out(self):
         machine = self.machine_of("none")
         machine.fail("acp", 1)
-        with self.assertRaisesRegex(rubato.IoError, "Insufficient Permissions"):
+        with self.assertRaisesRegex(rubato.IoError, "nvmlDeviceSetGpuLockedClocks.*Insufficient Permissions"):
             rubato.Applier(plan(), guard=False, strict=True)
         self.assertEqual(machine.read()["applications"], (0, 0))
 

@@ -191,6 +191,8 @@ class Watched(OnMachine):
             self.assertIn(name, families)
             float(value)
         self.assertEqual(len([line for line in samples if line.startswith("DCGM_FI_DEV_POWER_USAGE{")]), 2)
+        counter_mj = float(re.search(r'^DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="1".*} (\S+)$', text, re.MULTILINE)[1])
+        self.assertAlmostEqual(1e-3 * counter_mj, machine.read(1)["energy_j"], delta=0.2 * machine.read(1)["energy_j"] + 5)
         self.assertIn(f'DCGM_FI_DEV_SM_CLOCK{{gpu="1",UUID="{machine.uuids[1]}"', text)
         self.assertEqual(len([line for line in samples if line.startswith("rubato_energy_saved_joules{")]), 1)
 

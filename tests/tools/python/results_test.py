@@ -39,6 +39,7 @@ class FromPython(WithProgram):
         self.assertEqual(answer.command, f"rubato explore gpt3-xl --gpu a100-sxm4-80gb --slack 2 --db {self.db}")
         plans = answer.plans
         self.assertIs(plans, answer["plans"])
+        self.assertEqual(rubato.Table([{"j": 1, "best_j": 2}]).units, {"j": None, "best_j": "J"})  # a number, and an energy
         self.assertEqual([plans.units[name] for name in ("time_s", "energy_j", "energy_change_pct", "granularity")], ["s", "J", "%", None])
         self.assertEqual(plans["energy_j"], [row["energy_j"] for row in plans])
         self.assertEqual(plans[["granularity"]].where(granularity="pass"), [{"granularity": "pass"}])
