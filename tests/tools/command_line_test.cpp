@@ -19,7 +19,7 @@ TEST_F(ProgramRun, HelpsAndCorrects) {
   expect("explore --slak 2", 2, "unknown option '--slak'; did you mean '--slack'?");
   expect("explore --goal energi", 2, "--goal 'energi' is not known; did you mean 'energy'?");
   expect("explore --slack -100", 2, "--slack is -100; expected a number above -100");
-  expect("explore --slack -1 --odds 0", 0, "in at most -1 % more time");
+  expect("explore --slack -1 --odds 0", 0, "at least 1 % less time");
   expect("explore --slack -90", 1, "infeasible");
   expect("explore --slack -90 --granularity segment --switching stall=10us", 1, "infeasible");
   expect("explore --goal time", 2, "goal 'time' needs --budget");

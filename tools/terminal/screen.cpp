@@ -203,7 +203,7 @@ ScreenLines screen_lines(const ShownRun& run) {
   if (named.plan != nullptr) {
     saves = saves_text(run, *named.plan);
     const ShownPlan* one = best_one_clock(run, named);
-    if (one != nullptr && one != named.plan && one->as.objective_frac < 1.0)
+    if (one != nullptr && one != named.plan && one->as.objective_frac < 1.0 - least_saving_frac)
       saves += fmt::format("; one clock for all, {}: {}", clock_words(one->clocks),
                            changed(change_pct(one->applied().energy_j, run.defaults.energy_j)));
   } else if (named.headline == nullptr && !run.fastest.empty()) {
@@ -214,8 +214,16 @@ ScreenLines screen_lines(const ShownRun& run) {
     const std::vector<const std::vector<Mark>*> lists{&run.marks, &named.plan->marks};
     rests_on += doubts_text(lists);
   }
+  std::string planned = run.planned;
+  for (const ShownPlan& plan : run.plans) {
+    const auto* cost = std::get_if<LeastCost>(&plan.goal);
+    if (cost == nullptr) continue;
+    const double of_one = cost->prices.of(run.defaults.time_s, run.defaults.energy_j, run.gpus);
+    planned += fmt::format("; 1000 of them cost {:.4g}", 1000.0 * of_one);
+    break;
+  }
   return {
-      {"Planned", run.planned},
+      {"Planned", planned},
       {"Set", set_text(run, named)},
       {"Saves", saves},
       {"Rests on", rests_on},

@@ -106,6 +106,8 @@ ExitStatus explore_trace(const ExploreOptions& o, const CommandLine& line,
   if (std::ranges::none_of(trace.kernels,
                            [](const Kernel& kernel) { return kernel.measured_time_s.has_value(); }))
     refuse(line, {"--captured-clock", "--power"}, "does nothing: nothing was captured in WORK");
+  if (std::ranges::none_of(trace.kernels, [](const Kernel& k) { return k.collective.has_value(); }))
+    refuse(line, {"--cluster"}, "does nothing: no collective is in WORK");
   if (const auto clock = captured_clock_label(o.captured)) {
     if (!trace.captured) trace.captured.emplace();
     trace.captured->clock = clock;
@@ -155,7 +157,7 @@ ExitStatus run(ExploreOptions& o, const CommandLine& line, const RunContext& con
   if (line.has("--clocks") && o.clocks.empty())
     throw UsageError("--clocks is empty; expected a grid of the spec, or clocks",
                      {.in = {}, .hint = "leave it out for the spec's first grid"});
-  if (o.work.size() > 1 || o.work.front().find('*') != std::string::npos)
+  if (o.work.size() > 1 || o.work.front().find_first_of("*?[") != std::string::npos)
     o.work = files_of_patterns(o.work);
   const Work work = work_of(o);
   const std::string_view kind = work == Work::capture  ? "capture"

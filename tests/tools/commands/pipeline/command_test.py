@@ -140,7 +140,7 @@ def check_others(folder):
     check(f"scale works: {err}", code == 0 and [row["microbatches"] for row in json.loads(out)] == [12, 6])
 
     # One stall per change of clock: the plan still ends in time, with fewer changes.
-    code, out, err = rubato(folder, "explore", *common, "--slack", "3", "--switch-stall-us", "5000", "--json")
+    code, out, err = rubato(folder, "explore", *common, "--slack", "3", "--switching", "stall=5ms", "--json")
     base, plan = json.loads(out)["plans"]
     check("plans keep their deadline with switching", plan["time_s"] <= plan["deadline_s"])
     check("and still save", plan["energy_j"] < base["energy_j"])
