@@ -167,6 +167,22 @@ ShapePriors::ShapePriors(const GpuSpec& spec) {
 
 const KernelShape& ShapePriors::at(KernelClass kind, double quantile,
                                    std::optional<double> position) const {
+  return shapes_[found(kind, quantile, position).shape];
+}
+
+KernelShape ShapePriors::with_any_power(KernelClass kind, double quantile,
+                                        double power_quantile) const {
+  const Weighted& like = found(kind, quantile, {});
+  KernelShape shape = shapes_[like.shape];
+  if (kinds_alike(kind) == 0) return shape;
+  const KernelShape& power = at(KernelClass::other, power_quantile, like.position);
+  shape.of_limit = power.of_limit;
+  shape.idle = power.idle;
+  return shape;
+}
+
+const ShapePriors::Weighted& ShapePriors::found(KernelClass kind, double quantile,
+                                                std::optional<double> position) const {
   constexpr double near = 0.2;
   const std::vector<Weighted>& of = of_class_[static_cast<std::size_t>(kind)];
   if (position) {
@@ -177,8 +193,8 @@ const KernelShape& ShapePriors::at(KernelClass kind, double quantile,
     const double middle = std::clamp(*position, 0.0, 1.0), below = until(middle - near);
     quantile = below + quantile * (until(middle + near) - below);
   }
-  const auto found = std::ranges::lower_bound(of, quantile, {}, &Weighted::until);
-  return shapes_[(found == of.end() ? of.back() : *found).shape];
+  const auto next = std::ranges::lower_bound(of, quantile, {}, &Weighted::until);
+  return next == of.end() ? of.back() : *next;
 }
 
 }  // namespace rubato

@@ -47,11 +47,20 @@ class ShapePriors {
   [[nodiscard]] const KernelShape& at(KernelClass kind, double quantile,
                                       std::optional<double> position = {}) const;
 
+  /// The pattern at a quantile, with the power of one of any class that follows the core clock
+  /// about as much: how near to its limit a board runs is of the GPU, whose own kernels may have no
+  /// class.
+  [[nodiscard]] KernelShape with_any_power(KernelClass kind, double quantile,
+                                           double power_quantile) const;
+
  private:
   struct Weighted {
     std::size_t shape;
     double position, until;  // until: sum of the weights up to it, as a share
   };
+
+  [[nodiscard]] const Weighted& found(KernelClass kind, double quantile,
+                                      std::optional<double> position) const;
 
   std::vector<KernelShape> shapes_;              // least slowed down first
   std::vector<std::vector<Weighted>> of_class_;  // by KernelClass

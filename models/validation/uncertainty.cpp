@@ -108,9 +108,12 @@ class CapturedDraws {
                                                   : as_logged(member, kernel, at, drawn, draw);
     }
     if (own.split == SplitSource::work || own.split == SplitSource::class_prior) {
-      const double quantile = quantiles_.of(function_of(kernel))[draw];
-      const KernelCoefficients drawn =
-          scaled_to(member, coefficients_of(member, priors_.at(kernel.kind, quantile)), at);
+      // The same values in another order: power does not hang on where the split lies.
+      constexpr std::size_t stride = 37, shift = 11;
+      const std::vector<double>& quantiles = quantiles_.of(function_of(kernel));
+      const KernelShape like = priors_.with_any_power(
+          kernel.kind, quantiles[draw], quantiles[(stride * draw + shift) % quantiles.size()]);
+      const KernelCoefficients drawn = scaled_to(member, coefficients_of(member, like), at);
       return member.logged.empty() ? drawn : as_logged(member, kernel, at, drawn, draw);
     }
     if (!member.logged.empty()) return as_logged(member, kernel, at, own.coefficients, draw);
@@ -129,8 +132,8 @@ class CapturedDraws {
     const OperatingPoint far = operating_point(spec_, anchored(spec_, kernel, at).coefficients,
                                                {at.clock.mem, far_mhz}, at.power_limit_w);
     const double position = (far.time_s / at.time_s - 1.0) / (usual_mhz / far_mhz - 1.0);
-    return scaled_to(member, coefficients_of(member, priors_.at(kernel.kind, quantile, position)),
-                     at);
+    return scaled_to(
+        member, coefficients_of(member, priors_.at(KernelClass::other, quantile, position)), at);
   }
 
   // Power at the captured clocks was read, whatever splits the time: core energy makes up for what
