@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "explorer/confidence/seen_times.hpp"
 #include "explorer/results/answers.hpp"
@@ -13,14 +14,15 @@ namespace {
 
 constexpr double frac = 0.01;  // of %
 
-double mean_energy_pct(const DrawnClock& clock) {
+double mean_energy_pct(std::span<const Cost> changes_pct) {
   double sum = 0.0;
-  for (const Cost& change : clock.changes_pct) sum += change.energy_j;
-  return sum / static_cast<double>(clock.changes_pct.size());
+  for (const Cost& change : changes_pct) sum += change.energy_j;
+  return sum / static_cast<double>(changes_pct.size());
 }
 
 // Clocks for all below the captured one, some of them where there are many.
-std::vector<DrawnClock> drawn_clocks(const GraphExploration& found, double usual_mhz) {
+std::vector<DrawnClock> drawn_clocks(const GraphExploration& found,
+                                     const GraphPlanIntervals& intervals, double usual_mhz) {
   constexpr double lowest = 0.5, rounding = 1e-9;
   constexpr std::size_t most = 16;
   const GraphModel& model = *found.model;
@@ -32,7 +34,6 @@ std::vector<DrawnClock> drawn_clocks(const GraphExploration& found, double usual
     if (grid[id].mem == model.captured_clock().mem && share >= lowest && share < 1.0 - rounding)
       ids.push_back(id);
   }
-  const GraphPlanIntervals intervals(model, model, grid, found.planner->baseline());
   GraphSimulator simulator(model, grid);
   std::vector<DrawnClock> clocks;
   const std::size_t taken = std::min(ids.size(), most);
@@ -52,7 +53,7 @@ std::vector<NextCapture> worth_of_captures(std::span<const DrawnClock> clocks, d
   constexpr double lowest = 0.6, highest = 0.92, below_seen = 0.1, rounding = 1e-9, of_90_pct = 0.9;
   constexpr std::size_t truths = 64;
   std::vector<double> mean_pct;
-  for (const DrawnClock& clock : clocks) mean_pct.push_back(mean_energy_pct(clock));
+  for (const DrawnClock& clock : clocks) mean_pct.push_back(mean_energy_pct(clock.changes_pct));
   std::vector<NextCapture> worth;
   for (const DrawnClock& second : clocks) {
     const double share = second.core_mhz / usual_mhz;
@@ -87,7 +88,13 @@ std::vector<NextCapture> worth_of_captures(std::span<const DrawnClock> clocks, d
 }
 
 const NextCapture& NextMeasurement::best() const {
-  return *std::ranges::max_element(captures, {}, &NextCapture::saving_frac);
+  constexpr double alike_frac = 1e-3;
+  const double most_frac =
+      std::ranges::max_element(captures, {}, &NextCapture::saving_frac)->saving_frac;
+  return *std::ranges::min_element(captures, {}, [&](const NextCapture& one) {
+    return one.saving_frac < most_frac - alike_frac ? std::numeric_limits<double>::infinity()
+                                                    : one.width_frac;
+  });
 }
 
 std::optional<NextMeasurement> next_measurement(const GraphExploration& found) {
@@ -95,31 +102,41 @@ std::optional<NextMeasurement> next_measurement(const GraphExploration& found) {
   if (found.coverage.anchored_s < worth_saying * found.coverage.total_s()) return std::nullopt;
   const Answers<GraphPlanOutcome> answers = answers_of(found);
   std::optional<NextMeasurement> next;
+  const GraphPlanOutcome* now = nullptr;
   for (std::size_t i = 0; i < found.plans.size(); ++i) {
     const GraphPlanOutcome& plan = found.plans[i];
     const double slack_frac = plan.result.question.slack_frac;
     if (plan.goal || slack_frac < 0.0) continue;
-    if (!next || slack_frac > next->slack_frac) next = NextMeasurement{.slack_frac = slack_frac};
+    if (!next || slack_frac > next->slack_frac) {
+      next = NextMeasurement{.slack_frac = slack_frac};
+      now = nullptr;
+    }
     const Contender& as_seen = answers.contenders[i];
     if (slack_frac < next->slack_frac || plan.result.question.grain != GraphGrain::iteration ||
         !as_seen.holds || !has_odds(as_seen.odds_in_time, as_seen.odds_frac))
       continue;
-    const double saving_frac = -plan.change_as_played().energy_frac;
-    if (saving_frac < std::max(next->saving_now_frac, least_saving_frac)) continue;
-    next->saving_now_frac = saving_frac;
-    next->width_now_frac = plan.interval.high.time_frac - plan.interval.low.time_frac;
+    const auto energy_frac = [](const GraphPlanOutcome& of) {
+      return of.change_as_played().energy_frac;
+    };
+    if (energy_frac(plan) < (now == nullptr ? -least_saving_frac : energy_frac(*now))) now = &plan;
   }
   if (!next || found.interrupted) return std::nullopt;
   constexpr double same_clock = 1e-3;
   const GpuSpec& spec = found.model->spec();
   const ClockGrid& grid = found.planner->grid();
+  const GraphPlanIntervals intervals(*found.model, *found.model, grid, found.planner->baseline());
+  if (now != nullptr) {
+    next->saving_now_frac =
+        -frac * mean_energy_pct(intervals.changes_pct(now->result.plan, now->result.run));
+    next->width_now_frac = now->interval.high.time_frac - now->interval.low.time_frac;
+  }
   const double captured_mhz = effective_core_mhz(spec, found.model->captured_clock()),
                default_mhz = effective_core_mhz(spec, grid[grid.default_clock()]);
   if (std::abs(captured_mhz / default_mhz - 1.0) > same_clock)
     next->captures = {{.core_mhz = default_mhz}};
   else
-    next->captures =
-        worth_of_captures(drawn_clocks(found, captured_mhz), captured_mhz, next->slack_frac);
+    next->captures = worth_of_captures(drawn_clocks(found, intervals, captured_mhz), captured_mhz,
+                                       next->slack_frac);
   if (next->captures.empty()) return std::nullopt;
   return next;
 }

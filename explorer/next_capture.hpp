@@ -37,13 +37,13 @@ struct NextCapture {
 
 struct NextMeasurement {
   double slack_frac = 0.0;       ///< the largest that was asked for
-  double saving_now_frac = 0.0;  ///< of the answer with one clock, 0: the default clocks
+  double saving_now_frac = 0.0;  ///< mean over draws, of one clock now; 0: the default clocks
   std::optional<double> width_now_frac = {};  ///< of the 90 % interval of its time
   /// worth_of_captures; of a run that was not captured at the default clock that clock alone, of
   /// unknown worth (0): every change is against it.
   std::vector<NextCapture> captures = {};
 
-  /// The one that saves most. @pre there is one
+  /// Of those that save most, to a tenth of a point, the one that narrows most. @pre there is one
   [[nodiscard]] const NextCapture& best() const;
 };
 

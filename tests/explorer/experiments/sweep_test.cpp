@@ -51,8 +51,8 @@ TEST_F(Sweep, SeveralGpusNeedNoGridNamed) {
 TEST_F(Sweep, OddsAreAnAxis) {
   const auto asked = [](const std::string& odds) {
     return plan_sweep(parse_experiment(
-        "schema = 1\nname = 'odds'\n[axes]\ngpu = 'a100-sxm4-80gb'\ntrace = 'gpt3-xl'\n"
-        "granularity = 'iteration'\nslack_pct = 5\nodds_pct = " +
+        "schema = 1\nname = 'odds'\n[axes]\ngpu = 'rtx-3080-ti'\ntrace = 'gpt3-xl'\n"
+        "granularity = 'pass'\nslack_pct = 5\nodds_pct = " +
             odds + "\n",
         "odds.toml"));
   };
@@ -64,7 +64,7 @@ TEST_F(Sweep, OddsAreAnAxis) {
   double least_pct = -100.0;
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const double odds_pct = std::get<double>(stored[i][0]);
-    EXPECT_DOUBLE_EQ(odds_pct, std::array{0.0, 90.0, 99.0}[i]);
+    EXPECT_DOUBLE_EQ(odds_pct, (std::array{0.0, 90.0, 99.0}[i]));
     EXPECT_GE(std::get<double>(stored[i][1]), odds_pct);
     EXPECT_GE(std::get<double>(stored[i][2]), least_pct);
     least_pct = std::get<double>(stored[i][2]);

@@ -50,7 +50,7 @@ def check_two_captures(one, two):
 def check_next(one, two):
     check("two captures need no third", "next" not in two, two.get("next"))
     best = [row for row in one["next"] if row["best"]]
-    check("one clock is the best", len(best) == 1 and best[0]["saving_pct"] == max(row["saving_pct"] for row in one["next"]), one["next"])
+    check("one clock is the best", len(best) == 1 and best[0]["saving_pct"] >= max(row["saving_pct"] for row in one["next"]) - 0.1, one["next"])
     check("it is between 0.6 and 0.92 of the captured one", all(720 <= row["core_mhz"] <= 1104 for row in one["next"]), one["next"])
     check("and narrows the time", best[0]["time_width_pct"] < best[0]["time_width_now_pct"], best)
     words = ("--gpu", GPU, "--captured-clock", "1593/1200", "--clocks", GRID, "--slack", 20, "--quiet")
@@ -76,7 +76,7 @@ def check_refusals():
 def check_away_from_the_default():
     """Every change is against the default clocks: a run that was captured at others is captured at these next."""
     found = explored("--gpu", "a100-sxm4-80gb")
-    check("the default clock is next", [row["core_mhz"] for row in found["next"]] == [1410], found["next"])
+    check("the default clock is next", [round(row["core_mhz"]) for row in found["next"]] == [1410], found["next"])
 
 
 def main():
