@@ -66,8 +66,12 @@ Totals totals_of(const GraphRun& run) {
   return totals;
 }
 
-// Least energy of one clock for everything by a plan's deadline.
-std::optional<double> best_one_clock_j(const GraphPlanner& planner, double deadline_s) {
+// Least energy of one clock for everything by a plan's deadline; of local plans nothing.
+std::optional<double> best_one_clock_j(const GraphPlanner& planner,
+                                       const GraphPlanOutcome& outcome) {
+  const GraphPlanResult& result = outcome.result;
+  if (result.question.is_local()) return std::nullopt;
+  const double deadline_s = outcome.bolder ? result.run.span_s : result.deadline_s;
   std::optional<double> least_j;
   for (const UniformRun& run : planner.uniform()) {
     if (run.span_s <= deadline_s) least_j = std::min(least_j.value_or(run.energy_j), run.energy_j);
@@ -93,8 +97,7 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
     counted->energy_j = (1.0 + outcome.counted->change.energy_frac) * baseline.total_energy_j;
   }
   std::ranges::move(marks_of_changes({outcome.asked_goal(), totals_of(baseline), planned, counted,
-                                      best_one_clock_j(planner, outcome.bolder ? result.run.span_s
-                                                                               : result.deadline_s),
+                                      best_one_clock_j(planner, outcome),
                                       counted ? change_text(*planner.switching()) : ""}),
                     std::back_inserter(marks));
   const bool said = std::ranges::find(marks, MarkKind::slack_missed, &Mark::kind) != marks.end();

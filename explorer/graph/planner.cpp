@@ -202,22 +202,27 @@ bool GraphPlanner::shares_no_clocks(const GraphQuestion& question) const {
 std::optional<std::vector<ClockId>> GraphPlanner::local_clocks(const LaunchUnits& units,
                                                                const Goal& goal) const {
   if (units.size() == 0) return std::vector<ClockId>{};
-  const double idle_w = alone_.least_idle_w() / static_cast<double>(model_.graph().gpus().size());
-  std::vector<double> time_s(units.size() * grid_.size()), energy_j(time_s.size());
+  const std::size_t clocks = grid_.size(), kernels = model_.graph().kernels().size();
+  std::vector<Cost> launched;  // one launch of each kernel alone, shape [kernels() x clocks]
+  for (std::size_t k = 0; k < beside_.kernels(); ++k) {
+    for (const ClockPair& clock : grid_.pairs()) {
+      const OperatingPoint point =
+          model_.evaluate(id_at<KernelId>(k % kernels), clock, id_at<ThrottleId>(k / kernels));
+      launched.push_back({point.time_s, point.energy_j + model_.host_power_w() * point.time_s});
+    }
+  }
+  std::vector<double> time_s(units.size() * clocks), energy_j(time_s.size());
   for (std::uint32_t u = 0; u < units.size(); ++u) {
     for (const std::uint32_t launch : units.members(u)) {
-      for (std::size_t c = 0; c < grid_.size(); ++c) {
-        const std::size_t cell = u * grid_.size() + c;
-        const double launch_s = beside_.time_s(launch, id_at<ClockId>(c));
-        time_s[cell] += launch_s;
-        energy_j[cell] += beside_.cost_j(launch, id_at<ClockId>(c)) +
-                          (beside_.leads(launch) ? idle_w * launch_s : 0.0);
+      for (std::size_t c = 0; c < clocks; ++c) {
+        const Cost& one = launched[beside_.kernel_of(launch) * clocks + c];
+        time_s[u * clocks + c] += beside_.time_s(launch, id_at<ClockId>(c));
+        energy_j[u * clocks + c] += model_.work()[launch] * one.energy_j;
       }
     }
   }
-  Solution solution =
-      solve_local({units.size(), grid_.size(), std::move(time_s), std::move(energy_j)}, goal,
-                  grid_.default_clock());
+  Solution solution = solve_local({units.size(), clocks, std::move(time_s), std::move(energy_j)},
+                                  goal, grid_.default_clock());
   if (solution.clock_of_unit.empty()) return std::nullopt;
   return std::move(solution.clock_of_unit);
 }

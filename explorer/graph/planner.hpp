@@ -111,8 +111,8 @@ class GraphPlanner {
   /// See rubato::looks_at.
   [[nodiscard]] bool looks_at(const GraphQuestion& question, const GraphQuestion& other) const;
 
-  /// Every unit by itself at its best clock for a goal: the time and energy of its launches, as
-  /// slow as beside each other at the default clocks, and the idle power of their GPU.
+  /// Every unit by itself at its best clock for a goal: the time of its launches, as slow as beside
+  /// each other at the default clocks, and the energy of these alone, idle and host power included.
   /// @return empty where a unit has no clock that keeps the goal
   [[nodiscard]] GraphPlan local_plan(const GraphQuestion& question, const Goal& goal) const;
 

@@ -82,7 +82,7 @@ class CapturedSweep : public SweepFixture {
       EXPECT_NEAR(std::get<double>(row[5]), 100.0 * outcome.counted->change.energy_frac, 1e-9);
       EXPECT_EQ(std::get<std::int64_t>(row[6]), outcome.counted->in_time ? 1 : 0);
       EXPECT_DOUBLE_EQ(std::get<double>(row[7]), 1e6 * input.switching->core.latency_s());
-      EXPECT_DOUBLE_EQ(std::get<double>(row[8]), 100.0 * question.slack_frac);
+      EXPECT_DOUBLE_EQ(std::get<double>(row[8]), 100.0 * *allowed_frac(question));
       EXPECT_EQ(std::get<std::string>(row[9]), name_of(question.granularity));
       const GraphCoverage& c = found.coverage;
       EXPECT_NEAR(std::get<double>(row[10]), 100.0 * c.anchored_s / c.total_s(), 1e-9);

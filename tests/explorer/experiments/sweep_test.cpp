@@ -99,8 +99,7 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   const auto unit = std::ranges::find_if(all.units, [&](const Unit& u) {
     const PipelineSplit* split = all.settings[u.setting].pipeline();
     return split != nullptr && split->stages == 2 && split->microbatches == 4 &&
-           split->shape.batch == 8 &&
-           std::get<Question>(u.question).granularity == Granularity::pass;
+           split->shape.batch == 8 && u.question.granularity == Granularity::pass;
   });
   ASSERT_NE(unit, all.units.end());
   // By hand: the stages' profile, the schedule, a plan no slower than the default clocks.
@@ -115,7 +114,7 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
       make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 2, .microbatches = 4}),
       modelled.profile, idle_w);
   const PipelinePlanner planner(work);
-  const auto& waste = std::get<LeastWaste>(std::get<Question>(unit->question).goal);
+  const auto& waste = std::get<LeastWaste>(unit->question.goal);
   const std::array deadline{planner.baseline().time_s * (1.0 + waste.slack_frac)};
   const SwitchModel free;
   const PipelineIntervals intervals(stages, modelled.clocks, work, free);
@@ -173,7 +172,7 @@ TEST_F(Sweep, CountsTheNodeAndPlansForLeastCost) {
     const Totals& total = found.plans[0].sim.total;
     EXPECT_DOUBLE_EQ(std::get<double>(stored[0]), applied(found.plans[0]).energy_j);
     EXPECT_DOUBLE_EQ(std::get<double>(stored[1]), found.baseline.total.energy_j);
-    if (std::holds_alternative<LeastCost>(std::get<Question>(unit.question).goal)) {
+    if (std::holds_alternative<LeastCost>(unit.question.goal)) {
       EXPECT_NEAR(std::get<double>(stored[2]), given.of(total.time_s, total.energy_j), 1e-12);
     }
   }

@@ -212,7 +212,75 @@ TEST(GraphPlanner, AbsurdSlacksAreRefused) {
   expect_error<UsageError>([&] { ask(std::numeric_limits<double>::infinity()); }, "slack is inf");
 }
 
-TEST(GraphGrains, NamesAreReadBack) {
+// Launches one after the other: no unit's launches take longer than the slack allows, and at no
+// clock that keeps this do they take less energy, as the simulator says at one clock for all.
+RC_GTEST_PROP(GraphPlanner, LocalPlansAreBestUnitByUnit, ()) {
+  const ExecutionGraph graph =
+      arbitrary_graph({.most_gpus = 3, .most_launches = 8, .one_at_a_time = true});
+  const GraphModel board(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const double host_w = *rc::gen::element(0.0, 150.0);
+  const GraphModel model = board.with_host_power(host_w);
+  const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 6));
+  GraphPlanner planner(model, grid);
+  GraphSimulator simulator(model, grid);
+  std::vector<GraphRun> at_clock;
+  for (std::size_t c = 0; c < grid.size(); ++c)
+    at_clock.push_back(simulator.run(uniform_plan(graph, id_at<ClockId>(c))));
+  std::vector<GraphQuestion> questions;
+  for (const GraphGrain grain : {GraphGrain::gpu, GraphGrain::kernel, GraphGrain::launch}) {
+    for (const double slack : {0.0, 0.05, 0.4})
+      questions.push_back({.grain = grain, .slack_frac = slack, .aggregation = Aggregation::local});
+  }
+  for (const GraphPlanResult& result : planner.plan(questions)) {
+    RC_ASSERT(result.found());  // the default clocks are one
+    RC_ASSERT(result.lower_bound_j <= result.run.total_energy_j * (1.0 + rounding));
+    std::uint32_t units = 0;
+    const auto unit_of = units_by_definition(model, result.question.grain, units);
+    for (std::uint32_t unit = 0; unit < units; ++unit) {
+      const auto sum = [&](const std::vector<double>& values) {
+        double of_unit = 0.0;
+        for (std::size_t i = 0; i < graph.size(); ++i)
+          if (model.work()[i] > 0.0 && unit_of[i] == unit) of_unit += values[i];
+        return of_unit;
+      };
+      const auto time_s = [&](const GraphRun& run) { return sum(run.end_s) - sum(run.start_s); };
+      const auto node_j = [&](const GraphRun& run) {
+        return sum(run.energy_j) + host_w * time_s(run);
+      };
+      const double limit_s = (1.0 + result.question.slack_frac) *
+                             time_s(at_clock[index(grid.default_clock())]) * (1.0 + rounding);
+      RC_ASSERT(time_s(result.run) <= limit_s);
+      for (const GraphRun& other : at_clock) {
+        if (time_s(other) < limit_s * (1.0 - 2.0 * rounding))
+          RC_ASSERT(node_j(result.run) <= node_j(other) * (1.0 + rounding));
+      }
+    }
+  }
+}
+
+// What is asked beside a local plan does not change it, and it changes nothing beside it.
+RC_GTEST_PROP(GraphPlanner, LocalPlansAreInTimeAndStandAlone, ()) {
+  const ExecutionGraph graph = arbitrary_graph({.most_gpus = 3, .most_launches = 10});
+  const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
+  const ClockGrid grid = arbitrary_clocks(3);
+  std::vector<GraphQuestion> global, all;
+  for (const GraphGrain grain : grains) {
+    global.push_back({.grain = grain, .slack_frac = 0.05});
+    all.push_back({.grain = grain, .slack_frac = 0.05, .aggregation = Aggregation::local});
+  }
+  all.insert(all.end(), global.begin(), global.end());
+  const auto together = GraphPlanner(model, grid).plan(all);
+  const auto without = GraphPlanner(model, grid).plan(global);
+  for (std::size_t q = 0; q < grains.size(); ++q) {
+    const GraphPlanResult &local = together[q], &beside = together[grains.size() + q];
+    RC_ASSERT(beside.plan.clock_of_activity == without[q].plan.clock_of_activity);
+    if (local.found()) RC_ASSERT(local.run.span_s <= local.deadline_s * (1.0 + rounding));
+    const auto alone = GraphPlanner(model, grid).plan({&all[q], 1});
+    RC_ASSERT(alone.front().plan.clock_of_activity == local.plan.clock_of_activity);
+  }
+}
+
+TEST(Granularities, NamesAreReadBack) {
   for (const GraphGrain grain : grains) EXPECT_EQ(granularity_named(name_of(grain)), grain);
   EXPECT_FALSE(granularity_named("layer"));
 }
