@@ -217,13 +217,4 @@ std::string play_command(std::string_view run, std::int64_t plan_id, std::string
       run, plan_id, shell_word(db));
 }
 
-std::string play_lines(std::string_view granularity, std::string_view db, bool cheapest) {
-  return fmt::format(
-      "To play the plan per {}{}:\n  rubato export --plan latest --granularity {}{} --db {} -o "
-      "plan.json\n"
-      "  sudo -E rubato apply plan.json -- python3 train.py\n",
-      granularity, db.empty() ? " (store it first, with --db results.db)" : "", granularity,
-      cheapest ? " --goal cost" : "", db.empty() ? "results.db" : shell_word(db));
-}
-
 }  // namespace rubato

@@ -67,10 +67,4 @@ inline constexpr std::int64_t most_gpus_of_node = 16;
 [[nodiscard]] std::string play_command(std::string_view run, std::int64_t plan_id,
                                        std::string_view db);
 
-/// The lines that play the newest stored plan of several clocks.
-/// @param db        the database that holds it; empty: it is not stored, which the line says
-/// @param cheapest  the plan of least cost, where there may be others
-[[nodiscard]] std::string play_lines(std::string_view granularity, std::string_view db,
-                                     bool cheapest = false);
-
 }  // namespace rubato

@@ -212,7 +212,8 @@ PipelineInput read_description(const std::string& path) {
   parse_words(path, words, [&](CommandLine& line) { add_pipeline_options(line, input); });
   for (std::string* file : {&input.profile, &input.ops, &input.edges, &input.gpu}) {
     const std::filesystem::path beside = std::filesystem::path(path).parent_path() / *file;
-    if (!file->empty() && std::filesystem::is_regular_file(beside)) *file = beside.lexically_normal().string();
+    if (!file->empty() && std::filesystem::is_regular_file(beside))
+      *file = beside.lexically_normal().string();
   }
   return input;
 }

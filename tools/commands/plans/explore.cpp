@@ -90,8 +90,9 @@ enum class Work { trace, capture, stages };
 
 Work work_of(const ExploreOptions& o) {
   const std::string& first = o.work.front();
-  if (o.stages || stages_file(first) != StagesFile::none) return Work::stages;
-  return o.work.size() > 1 || names_capture(first) ? Work::capture : Work::trace;
+  if (stages_file(first) != StagesFile::none) return Work::stages;
+  if (o.work.size() > 1 || names_capture(first)) return Work::capture;
+  return o.stages ? Work::stages : Work::trace;
 }
 
 ExitStatus explore_trace(const ExploreOptions& o, const CommandLine& line,

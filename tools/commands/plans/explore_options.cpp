@@ -30,6 +30,7 @@ constexpr std::string_view captured_order = "the order of passes was captured",
 constexpr std::array refusals{
     Refusal{"--microbatches", "trace table",
             "a trace of one GPU has no stages; --stages makes some"},
+    Refusal{"--stages", "capture", captured_order},
     Refusal{"--microbatches", "capture", captured_order},
     Refusal{"--schedule", "trace table", "a trace of one GPU has no stages; --stages makes some"},
     Refusal{"--schedule", "capture", captured_order},
