@@ -86,9 +86,9 @@ PipelineInput input_of(const ExploreOptions& o) {
       throw UsageError("--granularity launch: a profile holds times of passes, not of kernels");
     if (o.power_limit_w || !o.clocks.empty())
       throw UsageError(
-          fmt::format("{} does nothing for a profile",
-                      o.power_limit_w ? "--power-limit" : "--clocks"),
-          {.in = {}, .hint = "its rows hold the clocks and the limit that they were measured at"});
+          fmt::format("{} does nothing for a profile: its rows hold the clocks and the limit that "
+                      "they were measured at",
+                      o.power_limit_w ? "--power-limit" : "--clocks"));
   }
   for (const Goal& goal : goals_of(o.questions)) {
     if (const auto* waste = std::get_if<LeastWaste>(&goal))
