@@ -107,8 +107,6 @@ ExitStatus explore_trace(const ExploreOptions& o, const CommandLine& line,
   if (std::ranges::none_of(trace.kernels,
                            [](const Kernel& kernel) { return kernel.measured_time_s.has_value(); }))
     refuse(line, {"--captured-clock", "--power"}, "does nothing: nothing was captured in WORK");
-  if (std::ranges::none_of(trace.kernels, [](const Kernel& k) { return k.collective.has_value(); }))
-    refuse(line, {"--cluster"}, "does nothing: no collective is in WORK");
   if (const auto clock = captured_clock_label(o.captured)) {
     if (!trace.captured) trace.captured.emplace();
     trace.captured->clock = clock;
@@ -126,6 +124,9 @@ ExitStatus explore_trace(const ExploreOptions& o, const CommandLine& line,
                          .questions = questions,
                          .host_power_w = o.host_power_w.value_or(0.0),
                          .odds_frac = o.questions.odds_pct / percent};
+  if (std::ranges::none_of(input.trace.kernels,
+                           [](const Kernel& k) { return k.collective.has_value(); }))
+    refuse(line, {"--cluster"}, "does nothing: no collective is in WORK");
   input.switching = switch_model(o.switching, input.spec);
   if (!o.table.empty())
     plan_on_table(table, has_trace ? std::optional(input.trace) : std::nullopt, input);
