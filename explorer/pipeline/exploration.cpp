@@ -11,7 +11,7 @@
 
 #include "common/error.hpp"
 #include "explorer/limited_exploration.hpp"
-#include "explorer/pipeline/goal_plan.hpp"
+#include "explorer/pipeline/goal_search.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/planner.hpp"
@@ -67,7 +67,7 @@ class PipelineQuestions {
  public:
   PipelineQuestions(const ExplorationInput& input, const PipelineSplit& split, PassClocks clocks,
                     const Question& question)
-      : stages_(stages_of(input, split, clocks, question.goal)),
+      : stages_(stages_of(input, split, clocks, question)),
         switching_(with_long_stretches(switching_of(input, question))),
         model_(modelled(stages_, split)),
         work_(with_host_power(pipeline_work(make_schedule({.kind = split.schedule,
@@ -85,25 +85,24 @@ class PipelineQuestions {
 
   [[nodiscard]] PlanResult answer(const Question& question) const {
     const auto start = Clock::now();
-    const auto* waste = std::get_if<LeastWaste>(&question.goal);
+    const std::optional<double> slack_frac = allowed_frac(question);
     PlanResult result;
     result.question = question;
-    const PipelineResult found = waste != nullptr ? with_odds(deadline_s(*waste))
-                                                  : plan_for(planner_, wanted(question.goal));
+    const PipelineResult found =
+        slack_frac ? with_odds(baseline().time_s * (1.0 + *slack_frac))
+                   : plan_of_goal(planner_, of_all_stages(question.goal),
+                                  [&](const PipelineResult& plan) { return verdict(plan); });
     result.status = found.status;
     result.solve_time_s = seconds_since(start);
     if (!found.found()) return result;
-    const Contender one = judged(question.goal, found);
-    result.objective = waste != nullptr ? per_stage_.energy_j(found.energy_j)
-                                        : one.objective_frac * by_default(question.goal);
-    result.lower_bound = per_stage_.energy_j(found.lower_bound_j);
-    if (waste == nullptr)
-      result.lower_bound =
-          bound_of(planner_, wanted(question.goal)).least_frac * by_default(question.goal);
+    result.objective =
+        value_of_goal(question.goal, {found.run.time_s, per_stage_.energy_j(found.energy_j)}, 1.0);
+    result.lower_bound = slack_frac ? per_stage_.energy_j(found.lower_bound_j)
+                                    : (1.0 - found.gap_frac) * result.objective;
     result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
     result.sim.total = per_stage_.of(found.run, passes());
-    result.interval = waste != nullptr ? found.interval : intervals_.of(found.plan);
-    if (waste != nullptr) result.odds_in_time = found.odds_in_time;
+    result.interval = slack_frac ? found.interval : intervals_.of(found.plan);
+    result.odds_in_time = found.odds_in_time;
     result.bolder = found.bolder;
     result.verdict = verdict(found);
     result.marks = marks_of_clocks(stages_.spec, model_.clocks, work_, found.plan);
@@ -126,9 +125,6 @@ class PipelineQuestions {
   }
 
  private:
-  [[nodiscard]] double deadline_s(const LeastWaste& waste) const {
-    return baseline().time_s * (1.0 + waste.slack_frac + waste.tolerance_frac);
-  }
   [[nodiscard]] PipelineResult with_odds(double deadline_s) const {
     return std::move(
         plan_with_odds(planner_, &intervals_, std::array{deadline_s}, odds_frac_).front());
@@ -138,32 +134,20 @@ class PipelineQuestions {
                       switching_in_earnest(switching_, stages_.spec));
   }
 
-  // Of one stage, on average.
-  [[nodiscard]] Cost defaults() const {
-    return {baseline().time_s, per_stage_.energy_j(baseline().energy_j)};
-  }
-  [[nodiscard]] double by_default(const Goal& goal) const {
-    return value_of_goal(goal, defaults(), 1.0);
-  }
-  [[nodiscard]] Contender judged(const Goal& goal, const PipelineResult& plan) const {
-    return contender(goal,
-                     plan.found()
-                         ? std::optional(Cost{plan.run.time_s, per_stage_.energy_j(plan.energy_j)})
-                         : std::nullopt,
-                     defaults());
-  }
-
-  [[nodiscard]] PipelineGoal wanted(const Goal& goal) const {
-    return {.goal = goal,
-            .of_stages = static_cast<double>(work_.schedule.shape.stages),
-            .can_be_set = [&](const PipelineResult& plan) { return verdict(plan).applicable; }};
+  // Budgets are of one stage, on average.
+  [[nodiscard]] Goal of_all_stages(Goal goal) const {
+    const double stages = work_.schedule.shape.stages;
+    if (auto* time = std::get_if<LeastTime>(&goal)) {
+      for (std::optional<double>* budget : {&time->max_energy_j, &time->max_average_power_w})
+        if (*budget) **budget *= stages;
+    }
+    return goal;
   }
 
   static StageModelInput stages_of(const ExplorationInput& input, const PipelineSplit& split,
-                                   PassClocks clocks, const Goal& goal) {
+                                   PassClocks clocks, const Question& question) {
     std::vector<double> slacks_frac;
-    if (const auto* waste = std::get_if<LeastWaste>(&goal))
-      slacks_frac.push_back(waste->slack_frac + waste->tolerance_frac);
+    if (const auto slack_frac = allowed_frac(question)) slacks_frac.push_back(*slack_frac);
     GpuSpec spec = input.spec;
     spec.power_limit.limit_w = input.power_limit_w.value_or(spec.power_limit.limit_w);
     const double blocked_power_w = model_idle_power_w(spec, input.grid);

@@ -62,18 +62,6 @@ PipelinePlanner::PipelinePlanner(const PipelineWork& work, const PlannerOptions&
   }
 }
 
-PricedTime PipelinePlanner::cheapest(double worth_w) const {
-  const double price_w = waiting_power_w() + worth_w;
-  const auto& vertices = frontier_.vertices;
-  const auto vertex = std::ranges::min_element(
-      vertices, {}, [&](const FrontierVertex& v) { return v.cost_j + price_w * v.time_s; });
-  const auto bound_j = [&](double time_s) {
-    return frontier_.lower_bound_j(time_s) + price_w * time_s;
-  };
-  const double at_s = convex_argmin(least_time_s_, vertices.front().time_s, bound_j);
-  return {std::max(vertex->time_s, least_time_s_), bound_j(at_s)};
-}
-
 // The least energy that the frontier's bound and the lines allow at any time until the deadline, or
 // until `reach` times the slowest useful time: beyond that only waiting grows.
 double PipelinePlanner::bound_j(double deadline_s, AfterEnd after_end,

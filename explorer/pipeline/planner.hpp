@@ -41,8 +41,7 @@ struct PipelineResult {
   /// Interval of the change against the baseline. Nothing yet after plan(): for modelled stages it
   /// comes from PipelineIntervals.
   std::optional<SavingInterval> interval = {};
-  /// Other than LeastWaste: then the time came of it, and the gap is that of the goal.
-  std::optional<Goal> goal = {};
+  std::optional<Goal> goal = {};            ///< other than LeastWaste: its deadline came of it
   PlanVerdict verdict = {};                 ///< whether GPUs can be set to it
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
   double odds_frac = 0.0;                   ///< that were asked for
@@ -58,12 +57,6 @@ struct PlannerOptions {
   /// Deadlines that plan() will be asked for: their durations come from the frontier's own sweep.
   std::vector<double> deadlines_s = {};
   SwitchModel switching = {};  ///< if changes are not free, plans weigh them: run_search.hpp
-};
-
-/// Where energy + price x time is least.
-struct PricedTime {
-  double time_s = 0.0;   ///< on the frontier
-  double bound_j = 0.0;  ///< a lower bound of energy + price x time over all plans
 };
 
 /// One pipeline: its baseline, its frontier, plans for any deadline.
@@ -88,10 +81,6 @@ class PipelinePlanner {
 
   /// The time on the frontier at which an iteration takes least energy, waiting included.
   [[nodiscard]] double cheapest_time_s() const noexcept { return cheapest_time_s_; }
-
-  /// The time to plan for if a second is worth so many joules, waiting included.
-  /// @param worth_w  for all stages together, J per second, >= 0
-  [[nodiscard]] PricedTime cheapest(double worth_w) const;
 
   /// One plan per deadline, in which no stage changes its power limit, from one more sweep of the
   /// frontier if the first one lacks their durations. No plan takes more energy than that of an

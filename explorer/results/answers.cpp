@@ -83,19 +83,23 @@ Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& pl
   return one;
 }
 
+Goal asked_goal(const PipelinePlanner& planner, const PipelineResult& plan) {
+  constexpr double digits = 1e12;  // the deadline of no slack has none
+  const double slack_frac = plan.deadline_s / planner.baseline().time_s - 1.0;
+  return plan.goal.value_or(LeastWaste{.slack_frac = std::round(digits * slack_frac) / digits});
+}
+
 Contender contender_of(const PipelinePlanner& planner, const PipelineResult& plan) {
   const PipelineRun& base = planner.baseline();
   const double stages = planner.work().schedule.shape.stages;
-  constexpr double digits = 1e12;  // the deadline of no slack has none
-  const double slack_frac = std::round(digits * (plan.deadline_s / base.time_s - 1.0)) / digits;
   const bool waits = plan.after_end == AfterEnd::wait;
-  const Goal goal = plan.goal.value_or(LeastWaste{.slack_frac = slack_frac});
+  const Goal goal = asked_goal(planner, plan);
   Cost defaults{base.time_s, base.energy_j};
   if (waits) defaults.energy_j += planner.waiting_power_w() * (plan.deadline_s - base.time_s);
   Contender one = contender(
       goal, plan.found() ? std::optional(Cost{plan.run.time_s, plan.energy_j}) : std::nullopt,
       defaults, stages);
-  if (waits) one.want = "straggler " + format_number(percent * slack_frac);
+  if (waits) one.want = "straggler " + format_number(percent * one.slack_frac);
   one.verdict = plan.verdict;
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = plan.odds_frac;

@@ -23,6 +23,9 @@ namespace rubato {
 [[nodiscard]] Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& plan);
 [[nodiscard]] Contender contender_of(const PipelinePlanner& planner, const PipelineResult& plan);
 
+/// What a plan of a pipeline was asked for.
+[[nodiscard]] Goal asked_goal(const PipelinePlanner& planner, const PipelineResult& plan);
+
 /// The answers of one exploration, and which of its plans each one is.
 template <class Plan>
 struct Answers {

@@ -249,7 +249,7 @@ std::vector<PlanRows> stage_plans_rows(const PipelinePlanner& planner,
     rows.contender = contender_of(planner, plan);
     if (record.clock_per_kernel) rows.contender.granularity = "kernel";
     const bool waits = plan.after_end == AfterEnd::wait;
-    const Goal goal = plan.goal.value_or(LeastWaste{.slack_frac = rows.contender.slack_frac});
+    const Goal goal = asked_goal(planner, plan);
     add_goal(rows.columns, goal);
     if (waits) rows.columns.front().second = std::string("straggler");
     rows.columns.emplace_back("status", std::string(name_of(plan.status)));

@@ -10,7 +10,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "common/error.hpp"
-#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/goal_search.hpp"
 #include "tests/expect_error.hpp"
 #include "tests/explorer/pipeline/reference.hpp"
 #include "tests/paths.hpp"
@@ -124,21 +124,43 @@ RC_GTEST_PROP(PipelinePlanner, CountsTheRestOfTheNodeForAsLongAsAPlanTakes, ()) 
   RC_ASSERT(with.lower_bound_j <= best_energy_j(node, deadline_s, AfterEnd::go_on) * (1.0 + 1e-9));
 }
 
-// Least cost against all plans there are.
-RC_GTEST_PROP(PipelinePlanner, FindsTheTimeThatItsPriceIsWorth, ()) {
+// Goals against plans for many deadlines, and the gap against every plan there is.
+RC_GTEST_PROP(PipelinePlanner, PlansOfGoalsAreBetweenTheirBoundAndPlansForDeadlines, ()) {
   const PipelineWork work = arbitrary_work(2, 2, 3);
   const PipelinePlanner planner(work);
-  const double worth_w = *rc::gen::inRange(0, 40);
-  const PricedTime priced = planner.cheapest(worth_w);
-  const auto cost_j = [&](const PipelineRun& run) { return run.energy_j + worth_w * run.time_s; };
-  double best_j = std::numeric_limits<double>::infinity();
-  for (int i = 0; i <= 200; ++i) {
-    const double time_s = planner.least_time_s() * (1.0 + 0.01 * i);
-    const PipelineResult plan = planner.plan({&time_s, 1}).front();
-    RC_ASSERT(cost_j(plan.run) >= priced.bound_j * (1.0 - 1e-9));
-    best_j = std::min(best_j, cost_j(plan.run));
+  const PipelineRun& base = planner.baseline();
+  const double share = *rc::gen::element(0.5, 0.8, 0.95, 1.1), gpus = work.schedule.shape.stages;
+  const Goal goal = *rc::gen::element<Goal>(
+      LeastEdp{}, LeastEd2p{}, LeastEnergy{}, LeastTime{share * base.energy_j, {}},
+      LeastTime{{}, share * base.energy_j / base.time_s},
+      LeastCost{{.per_kwh = 0.2, .per_gpu_hour = *rc::gen::element(0.0, 2e-6, 2.0), .pue = 1.25}});
+  const auto value = [&](double time_s, double energy_j) {
+    const auto* time = std::get_if<LeastTime>(&goal);
+    const bool holds =
+        time == nullptr ||
+        energy_j <= (1.0 + 1e-9) * (time->max_energy_j ? *time->max_energy_j
+                                                       : *time->max_average_power_w * time_s);
+    return holds ? value_of_goal(goal, {time_s, energy_j}, gpus)
+                 : std::numeric_limits<double>::infinity();
+  };
+  double least = std::numeric_limits<double>::infinity();  // of all plans there are
+  for_each_plan(work, [&](const PipelinePlan& plan) {
+    const PipelineRun run = simulate(work, plan);
+    least = std::min(least, value(run.time_s, run.energy_j));
+  });
+  const PipelineResult found =
+      plan_of_goal(planner, goal, [](const PipelineResult&) { return PlanVerdict{}; });
+  if (!found.found()) return;  // no plan that was tried keeps the budget
+  const double of_found = value(found.run.time_s, found.run.energy_j);
+  RC_ASSERT(std::isfinite(of_found));
+  RC_ASSERT((1.0 - found.gap_frac) * of_found <= least * (1.0 + 1e-9));
+  RC_ASSERT(of_found >= least * (1.0 - 1e-9));
+  if (std::holds_alternative<LeastTime>(goal)) return;  // its edge is only come near to
+  for (int i = 0; i <= 50; ++i) {
+    const double time_s = planner.least_time_s() * (1.0 + 0.04 * i);
+    const PipelineResult other = planner.plan({&time_s, 1}).front();
+    RC_ASSERT(of_found <= value(other.run.time_s, other.run.energy_j) * 1.25);
   }
-  RC_ASSERT(cost_j(planner.plan({&priced.time_s, 1}).front().run) <= best_j * 1.25);
 }
 
 RC_GTEST_PROP(PipelinePlanner, ALaterDeadlineIsNeverDearer, ()) {

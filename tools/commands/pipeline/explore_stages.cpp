@@ -15,7 +15,7 @@
 #include "common/suggest.hpp"
 #include "common/version.hpp"
 #include "explorer/limited_exploration.hpp"
-#include "explorer/pipeline/goal_plan.hpp"
+#include "explorer/pipeline/goal_search.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "explorer/results/answers.hpp"
@@ -229,14 +229,10 @@ ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context)
     if (std::holds_alternative<LeastWaste>(goal)) {
       plans.push_back(std::move(*next++));
     } else {
-      plans.push_back(plan_for(planner,
-                               {.goal = goal,
-                                .gpus = static_cast<double>(work.schedule.shape.stages),
-                                .can_be_set =
-                                    [&](const PipelineResult& plan) {
-                                      return verdict_of(loaded, plan, options.switching).applicable;
-                                    }},
-                               limit.context()));
+      plans.push_back(plan_of_goal(
+          planner, goal,
+          [&](const PipelineResult& plan) { return verdict_of(loaded, plan, options.switching); },
+          limit.context()));
       if (intervals && plans.back().found())
         plans.back().interval = intervals->of(plans.back().plan);
     }
