@@ -203,7 +203,7 @@ void plan_per_launch(benchmark::State& state) {
   const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
   const GraphModel model(graph, spec, spec.default_clock);
   const ClockGrid grid = make_clock_grid(spec, "full");
-  const GraphQuestion question{GraphGrain::launch, 0.01};
+  const GraphQuestion question{Granularity::launch, 0.01};
   std::vector<GraphPlanResult> found;
   for (auto _ : state) found = GraphPlanner(model, grid).plan({&question, 1});
   if (!found.front().found()) return state.SkipWithError("no plan");

@@ -112,7 +112,7 @@ void test_captured_plans(const SweptClocks& swept, const Kernels& kernels, int c
   const GraphRun& usual = planner.baseline();
   const GraphPlanIntervals intervals(model, model, grid, usual);
   std::vector<GraphQuestion> questions;
-  for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::kernel}) {
+  for (const Granularity grain : {Granularity::iteration, Granularity::kernel}) {
     for (const double slack : {0.02, 0.05, 0.1, 0.2}) questions.push_back({grain, slack});
   }
   const Cost base =

@@ -112,7 +112,7 @@ std::optional<NextMeasurement> next_measurement(const GraphExploration& found) {
       now = nullptr;
     }
     const Contender& as_seen = answers.contenders[i];
-    if (slack_frac < next->slack_frac || plan.result.question.grain != GraphGrain::iteration ||
+    if (slack_frac < next->slack_frac || plan.result.question.grain != Granularity::iteration ||
         !as_seen.holds || !has_odds(as_seen.odds_in_time, as_seen.odds_frac))
       continue;
     const auto energy_frac = [](const GraphPlanOutcome& of) {

@@ -45,7 +45,7 @@ class SingleClocks {
     const auto [at, is_new] = made_.try_emplace(clock);
     if (!is_new) return at->second;
     GraphPlanResult result;
-    result.question.grain = GraphGrain::iteration;
+    result.question.grain = Granularity::iteration;
     result.status = SolveStatus::feasible;
     result.plan = uniform_plan(planner_.model().graph(), clock);
     result.run = simulator_.run(result.plan);

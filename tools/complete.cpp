@@ -23,8 +23,8 @@ struct Values {
 
 std::vector<std::string> granularities() {
   std::vector<std::string> names;
-  for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
-                                 GraphGrain::kernel, GraphGrain::launch, GraphGrain::automatic})
+  for (const Granularity grain : {Granularity::iteration, Granularity::gpu, Granularity::pass,
+                                  Granularity::kernel, Granularity::launch, Granularity::automatic})
     names.emplace_back(name_of(grain));
   return names;
 }

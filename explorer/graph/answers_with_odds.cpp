@@ -22,7 +22,7 @@ std::vector<GraphPlanOutcome> played_answers(Rehearsal& rehearsal, GraphPlanner&
   for (GraphPlanResult& result : planner.plan(questions, context))
     outcomes.push_back(rehearsal.played(std::move(result)));
   for (GraphPlanOutcome& one : outcomes) {
-    if (one.result.question.grain == GraphGrain::automatic)
+    if (one.result.question.grain == Granularity::automatic)
       automatic.push_back(&one);
     else
       known.push_back(&one);
@@ -179,9 +179,10 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
   // What is planned at once says how much less time it takes to have the odds. What takes long to
   // plan is asked for that time, once.
   std::vector<GraphQuestion> one_clock(questions.begin(), questions.end()), quick, segments;
-  for (GraphQuestion& question : one_clock) question = {GraphGrain::iteration, question.slack_frac};
+  for (GraphQuestion& question : one_clock)
+    question = {Granularity::iteration, question.slack_frac};
   for (const GraphQuestion& question : questions)
-    (question.grain == GraphGrain::automatic ? segments : quick).push_back(question);
+    (question.grain == Granularity::automatic ? segments : quick).push_back(question);
   const std::vector<GraphPlanOutcome> of_one_clock =
       asked.answers(one_clock, slacks_of(one_clock), MarginSearch::tries_of_quick_plans);
   std::vector<GraphPlanOutcome> of_quick =
@@ -192,7 +193,7 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
   std::vector<GraphPlanOutcome> of_segments = asked.answers(segments, first_frac, 0), outcomes;
   auto next_quick = of_quick.begin(), next_segments = of_segments.begin();
   for (std::size_t q = 0; q < questions.size(); ++q) {
-    const bool is_quick = questions[q].grain != GraphGrain::automatic;
+    const bool is_quick = questions[q].grain != Granularity::automatic;
     outcomes.push_back(std::move(*(is_quick ? next_quick : next_segments)++));
     if (questions[q].is_local()) continue;  // one clock for all keeps no limit of its own
     if (!is_quick && !outcomes.back().bolder) outcomes.back().bolder = of_one_clock[q].bolder;

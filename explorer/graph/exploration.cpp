@@ -89,7 +89,7 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
     marks.push_back({MarkKind::not_applicable, outcome.verdict.because});
   const Totals planned = totals_of(result.run);
   std::optional<Totals> counted;
-  const bool ignores = outcome.counted && result.question.grain != GraphGrain::automatic &&
+  const bool ignores = outcome.counted && result.question.grain != Granularity::automatic &&
                        planned.clock_switches > 0 && !planner.switching()->is_free();
   if (ignores) {
     counted = planned;
@@ -137,7 +137,7 @@ bool is_better(const GraphPlanOutcome& a, const GraphPlanOutcome& b, double odds
   if (a.odds_in_time && b.odds_in_time &&
       (*a.odds_in_time >= odds_frac) != (*b.odds_in_time >= odds_frac))
     return *a.odds_in_time >= odds_frac;
-  if (a.result.question.grain == GraphGrain::automatic && a.counted && b.counted) {
+  if (a.result.question.grain == Granularity::automatic && a.counted && b.counted) {
     if (a.counted->in_time != b.counted->in_time) return a.counted->in_time;
     return a.counted->change.energy_frac < b.counted->change.energy_frac - worth_it;
   }
@@ -158,7 +158,7 @@ void widen_for_comm_sms(GraphPlanInterval& interval) {
 
 // Keeps the better plan, with a bound that holds for plans on either number of SMs.
 void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms, double odds_frac) {
-  const bool exact = best.result.question.grain == GraphGrain::iteration;
+  const bool exact = best.result.question.grain == Granularity::iteration;
   // One clock for all that does not end in time does not bound what the others take.
   const bool bounds = !exact || (best.result.found() && other.result.found());
   const double bound_j = bounds ? std::min(best.result.lower_bound_j, other.result.lower_bound_j)

@@ -63,13 +63,13 @@ class GoalSearch {
 
  private:
   using BySlack = std::map<double, GraphPlanOutcome>;
-  using Slacks = std::set<std::pair<GraphGrain, double>>;
+  using Slacks = std::set<std::pair<Granularity, double>>;
 
   [[nodiscard]] Cost defaults() const { return {baseline_.span_s, baseline_.total_energy_j}; }
   [[nodiscard]] double slack_of(double span_s) const { return span_s / baseline_.span_s - 1.0; }
 
   [[nodiscard]] static bool is_segments(const GraphPlanOutcome& one) {
-    return one.result.question.grain == GraphGrain::automatic;
+    return one.result.question.grain == Granularity::automatic;
   }
 
   // A plan as the goal sees it: segments as played, others with free changes of clock.
@@ -101,10 +101,10 @@ class GoalSearch {
       const Contender one = contender(goal, Cost{run.span_s, run.energy_j}, defaults(), gpus_);
       return std::pair(!one.holds, one.objective_frac);
     });
-    return outcome_of(GraphGrain::iteration, uniform_plan(model_.graph(), best->clock));
+    return outcome_of(Granularity::iteration, uniform_plan(model_.graph(), best->clock));
   }
 
-  [[nodiscard]] GraphPlanOutcome outcome_of(GraphGrain grain, GraphPlan plan) const {
+  [[nodiscard]] GraphPlanOutcome outcome_of(Granularity grain, GraphPlan plan) const {
     GraphPlanResult result;
     if (!plan.clock_of_activity.empty()) {
       result.run = GraphSimulator(model_, planner_.grid()).run(plan);
@@ -124,8 +124,9 @@ class GoalSearch {
       for (const double slack_frac :
            {one_clock_[g].result.question.slack_frac, launches_frac - around_frac, launches_frac,
             launches_frac + around_frac}) {
-        for (const GraphGrain grain : grains_) {
-          if (grain != GraphGrain::iteration && slack_frac > -1.0) asked.emplace(grain, slack_frac);
+        for (const Granularity grain : grains_) {
+          if (grain != Granularity::iteration && slack_frac > -1.0)
+            asked.emplace(grain, slack_frac);
         }
       }
     }
@@ -174,7 +175,7 @@ class GoalSearch {
   [[nodiscard]] GraphPlanOutcome outcome_of(const Question& question,
                                             const GraphPlanOutcome& one_clock, double bound) const {
     const Goal& goal = question.goal;
-    const GraphGrain grain = question.granularity;
+    const Granularity grain = question.granularity;
     const GraphQuestion asked{.grain = grain, .aggregation = question.aggregation};
     const GraphPlanOutcome* best = &one_clock;
     GraphPlanOutcome local;
@@ -197,7 +198,7 @@ class GoalSearch {
     result.lower_bound_j = 0.0;
     outcome.odds_in_time.reset();  // no deadline was asked for
     if (outcome.counted) outcome.counted->in_time = true;
-    const bool exact = grain == GraphGrain::iteration;
+    const bool exact = grain == Granularity::iteration;
     if (exact) bound = judgement.objective_frac;
     result.gap_frac = std::max(0.0, 1.0 - bound / judgement.objective_frac);
     result.status = exact          ? SolveStatus::optimal
@@ -214,10 +215,10 @@ class GoalSearch {
   std::vector<Goal> goals_;           // different ones
   std::vector<std::string> wants_;    // shape [goals]
   std::vector<std::size_t> goal_of_;  // shape [questions]
-  std::set<GraphGrain> grains_;
+  std::set<Granularity> grains_;
   std::vector<GraphPlanOutcome> one_clock_;  // shape [goals]
   std::vector<GoalBound> bounds_;            // shape [goals]
-  std::map<GraphGrain, BySlack> plans_;
+  std::map<Granularity, BySlack> plans_;
 };
 
 }  // namespace

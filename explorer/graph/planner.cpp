@@ -66,7 +66,7 @@ double GraphPlanner::deadline_s(const GraphQuestion& question) const {
     throw UsageError(
         fmt::format("slack is {}; expected a number above -100 %", 100.0 * question.slack_frac));
   }
-  if (question.grain == GraphGrain::automatic && !switching_)
+  if (question.grain == Granularity::automatic && !switching_)
     throw UsageError("automatic plans need to know what changes of clock take");
   return baseline_.span_s * (1.0 + question.slack_frac);
 }
@@ -92,19 +92,19 @@ double GraphPlanner::target_s(double deadline_s) const {
 LaunchUnits GraphPlanner::units_of(const GraphQuestion& question) const {
   using Key = std::array<std::uint32_t, 4>;
   const ExecutionGraph& graph = model_.graph();
-  const GraphGrain grain = question.grain;
+  const Granularity grain = question.grain;
   const StepRepeats& repeats = repeats_of(question);
   std::vector<std::uint32_t> unit_of_activity(graph.size(), 0);
   std::map<Key, std::uint32_t> known;
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     if (!alone_.is_clocked(i)) continue;
-    const std::uint32_t played = grain >= GraphGrain::launch ? repeats.played[i] : i;
+    const std::uint32_t played = grain >= Granularity::launch ? repeats.played[i] : i;
     const Activity& activity = graph.activities()[played];
     Key key{};
-    if (grain >= GraphGrain::gpu) key[0] = graph.gpu_of(activity)->value;
-    if (grain >= GraphGrain::pass) key[1] = static_cast<std::uint32_t>(activity.pass);
-    if (grain >= GraphGrain::kernel) key[2] = activity.kernel.value;
-    if (grain >= GraphGrain::launch) key[3] = played;
+    if (grain >= Granularity::gpu) key[0] = graph.gpu_of(activity)->value;
+    if (grain >= Granularity::pass) key[1] = static_cast<std::uint32_t>(activity.pass);
+    if (grain >= Granularity::kernel) key[2] = activity.kernel.value;
+    if (grain >= Granularity::launch) key[3] = played;
     unit_of_activity[i] =
         known.emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
   }
@@ -122,7 +122,7 @@ GraphPlan GraphPlanner::plan_of(const LaunchUnits& units,
 
 // @return whether the plan ends in time
 bool GraphPlanner::keep_if_better(GraphPlanResult& result, GraphPlan plan) {
-  if (result.question.grain == GraphGrain::automatic) plan.only_main_streams_ask = true;
+  if (result.question.grain == Granularity::automatic) plan.only_main_streams_ask = true;
   GraphRun run = simulator_.run(plan, {.switching = result.switching});
   return keep_if_better(result, std::move(plan), std::move(run));
 }
@@ -194,7 +194,7 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, double prices_at_s,
 }
 
 bool GraphPlanner::shares_no_clocks(const GraphQuestion& question) const {
-  return question.grain == GraphGrain::launch &&
+  return question.grain == Granularity::launch &&
          std::ranges::none_of(repeats_of(question).steps,
                               [](std::uint32_t steps) { return steps > 1; });
 }
@@ -283,13 +283,13 @@ double GraphPlanner::bound_apart_j(const GraphPlanResult& result, double prices_
   const double launches_j = bound_j(result.deadline_s);
   const bool stalls = may_stall(result.switching);
   const double held_j = held.least_j(result.deadline_s, stalls);
-  if (result.question.grain == GraphGrain::automatic && result.found()) {
+  if (result.question.grain == Granularity::automatic && result.found()) {
     const double known_j = result.run.total_energy_j - held_j;
     return held_j +
            std::max(launches_j, sequence_bound_j(alone_, grid_, result.switching, prices_of(alone),
                                                  deadline, known_j, context));
   }
-  if (result.question.grain == GraphGrain::automatic || shares_no_clocks(result.question))
+  if (result.question.grain == Granularity::automatic || shares_no_clocks(result.question))
     return launches_j + held_j;
   return held_j + std::max(launches_j, unit_bound_j(alone_, units_of(result.question),
                                                     prices_of(alone), deadline, context));
@@ -302,12 +302,12 @@ bool GraphPlanner::limited_together() const noexcept {
 // The higher of the bound of launches alone and of the one that knows what runs beside what.
 double GraphPlanner::lower_bound_j(const GraphPlanResult& result, const RunContext& context) {
   // Every single clock was tried.
-  if (result.question.grain == GraphGrain::iteration) return result.run.total_energy_j;
+  if (result.question.grain == Granularity::iteration) return result.run.total_energy_j;
   const double apart_j = bound_apart_j(result, result.deadline_s, prices_->held, context);
   if (!prices_->contended.matters()) return apart_j;
   const FrontierPlan* prices = targets_->beside.at(target_s(result.deadline_s), 0, context);
   if (prices == nullptr) return apart_j;
-  const bool automatic = result.question.grain == GraphGrain::automatic;
+  const bool automatic = result.question.grain == Granularity::automatic;
   const bool stalls = may_stall(result.switching);
   std::optional<LaunchUnits> units;
   if (!automatic && !shares_no_clocks(result.question)) units.emplace(units_of(result.question));
@@ -344,7 +344,7 @@ GraphPlanResult GraphPlanner::begun(const GraphQuestion& question) const {
   GraphPlanResult result;
   result.question = question;
   result.deadline_s = deadline_s(question);
-  if (question.grain != GraphGrain::automatic) return result;
+  if (question.grain != Granularity::automatic) return result;
   result.switching = with_long_stretches(*switching_);
   result.switching.dwell_s = std::max(result.switching.dwell_s, question.dwell_s);
   return result;
@@ -354,13 +354,13 @@ GraphPlanResult GraphPlanner::plan_more(const GraphQuestion& question, const Gra
                                         std::span<const GraphPlanResult* const> known,
                                         const RunContext& context) {
   GraphPlanResult result = begun(question);
-  if (question.grain == GraphGrain::automatic) {
+  if (question.grain == Granularity::automatic) {
     for (const GraphPlanResult* one : known) {
       if (one->found() && one->deadline_s <= result.deadline_s) keep_if_better(result, one->plan);
     }
   }
   try_uniform(result);
-  if (question.grain == GraphGrain::automatic && !context.stop_requested())
+  if (question.grain == Granularity::automatic && !context.stop_requested())
     answer_automatic(result, asked.deadline_s, context);
   return result;
 }

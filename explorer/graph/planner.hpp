@@ -1,6 +1,6 @@
 #pragma once
 // Clocks for an execution graph within a time: one for all, or one per GPU, pass, kernel, launch or
-// run of launches (GraphGrain). Launches that run at once slow each other down, which solvers know
+// run of launches (Granularity). Launches that run at once slow each other down, which solvers know
 // only as it was at the default clocks. The simulator says what each plan takes. A plan that it
 // finds late is made again for less time. Start here; docs/graphs.md, section 5.
 

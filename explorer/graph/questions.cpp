@@ -12,7 +12,7 @@ namespace rubato {
 
 bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other) {
   if (question.is_local() || other.is_local()) return question == other;
-  const bool has_own_steps = other.own_steps && other.grain >= GraphGrain::launch;
+  const bool has_own_steps = other.own_steps && other.grain >= Granularity::launch;
   return other.grain <= question.grain && (question.own_steps || !has_own_steps);
 }
 
@@ -20,11 +20,11 @@ namespace {
 
 // Whether plans for the usual smaller slacks are of use. Where changes take time, those of launches
 // seldom are.
-bool looks_at_less_time(const GraphQuestion& question, GraphGrain grain, double any_clock_frac) {
+bool looks_at_less_time(const GraphQuestion& question, Granularity grain, double any_clock_frac) {
   const bool any_time =
       question.slack_frac > usual_slacks_frac.back() && question.slack_frac >= any_clock_frac;
-  return !any_time && grain != GraphGrain::automatic &&
-         !(question.grain == GraphGrain::automatic && grain == GraphGrain::launch);
+  return !any_time && grain != Granularity::automatic &&
+         !(question.grain == Granularity::automatic && grain == Granularity::launch);
 }
 
 }  // namespace
@@ -53,10 +53,10 @@ std::vector<GraphQuestion> questions_within(std::span<const GraphQuestion> asked
   };
   for (const GraphQuestion& question : asked) {
     if (question.is_local()) continue;
-    for (const GraphGrain grain :
-         {GraphGrain::gpu, GraphGrain::pass, GraphGrain::kernel, GraphGrain::launch}) {
-      if (grain > question.grain || (grain == GraphGrain::gpu && gpus == 1)) continue;
-      const bool own_steps = question.own_steps && grain == GraphGrain::launch;
+    for (const Granularity grain :
+         {Granularity::gpu, Granularity::pass, Granularity::kernel, Granularity::launch}) {
+      if (grain > question.grain || (grain == Granularity::gpu && gpus == 1)) continue;
+      const bool own_steps = question.own_steps && grain == Granularity::launch;
       add({grain, question.slack_frac, own_steps});
       if (!looks_at_less_time(question, grain, any_clock_frac)) continue;
       for (const double slack_frac : usual_slacks_frac)
@@ -93,8 +93,8 @@ namespace {
 // their gaps, which must not depend on what else is asked.
 void share_bounds(std::span<GraphPlanResult> results) {
   for (GraphPlanResult& result : results) {
-    if (result.question.grain == GraphGrain::iteration ||
-        result.question.grain == GraphGrain::automatic)
+    if (result.question.grain == Granularity::iteration ||
+        result.question.grain == Granularity::automatic)
       continue;
     for (const GraphPlanResult& later : results) {
       if (differ_in_slack(later.question, result.question) && later.deadline_s >= result.deadline_s)
@@ -108,9 +108,9 @@ void share_bounds(std::span<GraphPlanResult> results) {
 // Whether a plan for `within` could be better than what is found for `asked`: bounds do not say no.
 bool GraphPlanner::could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
                               const RunContext& context) const {
-  if (asked.question.grain == GraphGrain::iteration || !looks_at(asked.question, within.question))
+  if (asked.question.grain == Granularity::iteration || !looks_at(asked.question, within.question))
     return false;
-  if (!asked.found() || asked.question.grain == GraphGrain::automatic) return true;
+  if (!asked.found() || asked.question.grain == Granularity::automatic) return true;
   const double enough_j = asked.run.total_energy_j * (1.0 - optimal_gap_frac);
   return bound_j(within.deadline_s) + held_.least_j(within.deadline_s) < enough_j &&
          bound_apart_j(within, asked.deadline_s, held_, context) < enough_j;
@@ -140,7 +140,7 @@ std::vector<GraphPlanResult> GraphPlanner::answers_within(std::span<GraphPlanRes
     try_uniform(one);
     answer(one, context);
     for (GraphPlanResult& result : asked) {
-      if (result.question.grain != GraphGrain::automatic)
+      if (result.question.grain != Granularity::automatic)
         keep_known_plans(result, std::span(&one, 1));
     }
     answers.push_back(std::move(one));
@@ -153,7 +153,7 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   std::vector<GraphPlanResult> results;
   for (const GraphQuestion& question : questions) results.push_back(begun(question));
   const bool many_clocks = std::ranges::any_of(
-      questions, [](const GraphQuestion& q) { return q.grain != GraphGrain::iteration; });
+      questions, [](const GraphQuestion& q) { return q.grain != Granularity::iteration; });
   if (many_clocks) targets_.emplace(targets_for(results, context));
   std::vector<std::size_t> order(results.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -161,11 +161,11 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   sort_by(order, [&](std::size_t q) { return results[q].question.grain; });
   for (const std::size_t q : order) {
     GraphPlanResult& result = results[q];
-    const GraphGrain grain = result.question.grain;
+    const Granularity grain = result.question.grain;
     if (!result.question.is_local()) try_uniform(result);
     result.status = SolveStatus::time_limit;  // stopped: what is known by now, without a bound
-    if (context.stop_requested() || grain == GraphGrain::automatic) continue;
-    if (grain != GraphGrain::iteration) answer(result, context);
+    if (context.stop_requested() || grain == Granularity::automatic) continue;
+    if (grain != Granularity::iteration) answer(result, context);
     result.lower_bound_j = lower_bound_j(result, context);
     result.status = SolveStatus::infeasible;
   }
@@ -180,7 +180,7 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
     GraphPlanResult& result = results[q];
     keep_known_plans(result, results);
     keep_known_plans(result, within_);
-    if (context.stop_requested() || result.question.grain != GraphGrain::automatic) continue;
+    if (context.stop_requested() || result.question.grain != Granularity::automatic) continue;
     answer_automatic(result, result.deadline_s, context);
     result.lower_bound_j = lower_bound_j(result, context);
     result.status = SolveStatus::infeasible;

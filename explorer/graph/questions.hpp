@@ -10,11 +10,9 @@
 
 namespace rubato {
 
-using GraphGrain = Granularity;
-
 /// Least energy within (1 + slack_frac) x the time at the default clocks.
 struct GraphQuestion {
-  GraphGrain grain = GraphGrain::kernel;
+  Granularity grain = Granularity::kernel;
   double slack_frac = 0.0;  ///< > -1
   /// Of launch and automatic: each step of a capture has clocks of its own. A plan file holds those
   /// of one step only, see StepRepeats.
@@ -26,7 +24,7 @@ struct GraphQuestion {
   Aggregation aggregation = Aggregation::global;
 
   [[nodiscard]] bool is_local() const noexcept {
-    return aggregation == Aggregation::local && grain != GraphGrain::iteration;
+    return aggregation == Aggregation::local && grain != Granularity::iteration;
   }
 
   friend bool operator==(const GraphQuestion&, const GraphQuestion&) = default;

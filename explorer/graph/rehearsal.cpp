@@ -198,7 +198,7 @@ void Rehearsal::tighten(const GraphQuestion& question, const CountedChanges& lat
 
 GraphPlanOutcome Rehearsal::best_known(const GraphPlanResult& asked, const RunContext& context) {
   GraphPlanOutcome best =
-      answered({GraphGrain::iteration, asked.question.slack_frac}, asked, context);
+      answered({Granularity::iteration, asked.question.slack_frac}, asked, context);
   std::vector<const GraphPlanOutcome*> in_time;
   for (const GraphPlanOutcome* one : known_) {
     if (holds(*one)) in_time.push_back(one);

@@ -30,14 +30,14 @@ class CapturedTransfers : public ::testing::Test {
 };
 
 TEST_F(CapturedTransfers, OnItsOwnCaptureAPlanIsWhatItWas) {
-  const GraphExploration found =
-      stored({{GraphGrain::iteration, 0.02}, {GraphGrain::pass, 0.02}, {GraphGrain::launch, 0.02}});
+  const GraphExploration found = stored(
+      {{Granularity::iteration, 0.02}, {Granularity::pass, 0.02}, {Granularity::launch, 0.02}});
   for (std::size_t i = 0; i < found.plans.size(); ++i) {
     const GraphRun& plan = found.plans[i].result.run;
     const Transfer same = played(static_cast<std::int64_t>(i) + 1);
     // Launches that begin with a change of clock may fall on either side of it.
     const double rounding =
-        found.plans[i].result.question.grain == GraphGrain::launch ? 5e-3 : 1e-9;
+        found.plans[i].result.question.grain == Granularity::launch ? 5e-3 : 1e-9;
     EXPECT_NEAR(same.transferred.time_s / plan.span_s, 1.0, rounding);
     EXPECT_NEAR(same.transferred.energy_j / plan.total_energy_j, 1.0, rounding);
     EXPECT_NEAR(same.baseline.energy_j, found.planner->baseline().total_energy_j, 1e-12);
@@ -50,7 +50,7 @@ TEST_F(CapturedTransfers, OnItsOwnCaptureAPlanIsWhatItWas) {
 TEST_F(CapturedTransfers, OneStepIsPlayedForAll) {
   constexpr MadeStep steps{.steps = 4, .layers = 4};
   const GraphExploration found =
-      stored({{GraphGrain::kernel, 0.02}, {GraphGrain::launch, 0.02}}, steps);
+      stored({{Granularity::kernel, 0.02}, {Granularity::launch, 0.02}}, steps);
   for (std::size_t i = 0; i < found.plans.size(); ++i) {
     const GraphRun& plan = found.plans[i].result.run;
     const Transfer same = played(static_cast<std::int64_t>(i) + 1, steps);
@@ -60,7 +60,8 @@ TEST_F(CapturedTransfers, OneStepIsPlayedForAll) {
 }
 
 TEST_F(CapturedTransfers, ElsewhereNoPlanOfItsGranularityDoesBetterInTime) {
-  const GraphExploration found = stored({{GraphGrain::iteration, 0.05}, {GraphGrain::pass, 0.05}});
+  const GraphExploration found =
+      stored({{Granularity::iteration, 0.05}, {Granularity::pass, 0.05}});
   for (const std::int64_t plan : {1, 2}) {
     const Transfer other = played(plan, {.layers = 9});
     ASSERT_TRUE(other.own);
@@ -74,7 +75,7 @@ TEST_F(CapturedTransfers, ElsewhereNoPlanOfItsGranularityDoesBetterInTime) {
 }
 
 TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
-  const GraphExploration found = stored({{GraphGrain::iteration, 0.02}});
+  const GraphExploration found = stored({{Granularity::iteration, 0.02}});
   open_result_database(db()).execute("UPDATE plan_segments SET pass = 'other'");
   const Transfer lost = played(1);
   EXPECT_EQ(lost.known_frac, 0.0);
@@ -83,7 +84,7 @@ TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
 }
 
 TEST_F(CapturedTransfers, SaysWhichPlanIsMissing) {
-  stored({{GraphGrain::iteration, 0.02}});
+  stored({{Granularity::iteration, 0.02}});
   expect_error<UsageError>([&] { (void)played(7); }, "there is no plan 7 of a captured run");
   open_result_database(db()).execute("UPDATE plans SET time_s = NULL");
   expect_error<UsageError>([&] { (void)played(1); }, "has no clocks");

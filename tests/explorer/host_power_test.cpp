@@ -152,7 +152,7 @@ TEST(HostPower, PlanFilesPromiseWhatTheBoardTakes) {
 TEST(HostPower, OfHugeNodesEnergyIsTime) {
   const SwitchModel switching{.core = {.stall_s = 2e-6}, .mem = {}};
   const std::vector<GraphQuestion> questions{
-      {GraphGrain::iteration, 0.05}, {GraphGrain::kernel, 0.05}, {GraphGrain::automatic, 0.05}};
+      {Granularity::iteration, 0.05}, {Granularity::kernel, 0.05}, {Granularity::automatic, 0.05}};
   GraphExplorationInput input = made_exploration_input({.layers = 4}, questions, switching);
   const GraphExploration board = explore_captured(input);
   input.host_power_w = 1e9;

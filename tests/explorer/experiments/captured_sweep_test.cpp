@@ -146,7 +146,7 @@ TEST_F(CapturedSweep, TheFrontIsThatOfNoUnit) {
     store.begin(all);
     EXPECT_EQ(run_sweep(all, {u}, store, {1, "test"}, {}, {}).finished, 1U);
     const auto stored = rows(db, front);
-    if (question.granularity == GraphGrain::iteration) {
+    if (question.granularity == Granularity::iteration) {
       EXPECT_TRUE(stored.empty());
       continue;
     }

@@ -25,8 +25,8 @@ inline std::size_t clocked_launches(const GraphModel& model) {
   return count;
 }
 
-// Which launches share a clock, by the words of GraphGrain.
-inline std::vector<std::uint32_t> units_by_definition(const GraphModel& model, GraphGrain grain,
+// Which launches share a clock, by the words of Granularity.
+inline std::vector<std::uint32_t> units_by_definition(const GraphModel& model, Granularity grain,
                                                       std::uint32_t& count) {
   const ExecutionGraph& graph = model.graph();
   std::map<std::string, std::uint32_t> known;
@@ -35,11 +35,11 @@ inline std::vector<std::uint32_t> units_by_definition(const GraphModel& model, G
     if (model.work()[i] <= 0.0) continue;
     const Activity& activity = graph.activities()[i];
     std::string key;
-    if (grain != GraphGrain::iteration)
+    if (grain != Granularity::iteration)
       key += fmt::format("gpu {} ", index(*graph.gpu_of(activity)));
-    if (grain > GraphGrain::gpu) key += fmt::format("pass {} ", static_cast<int>(activity.pass));
-    if (grain > GraphGrain::pass) key += fmt::format("kernel {} ", index(activity.kernel));
-    if (grain > GraphGrain::kernel) key += fmt::format("launch {}", i);
+    if (grain > Granularity::gpu) key += fmt::format("pass {} ", static_cast<int>(activity.pass));
+    if (grain > Granularity::pass) key += fmt::format("kernel {} ", index(activity.kernel));
+    if (grain > Granularity::kernel) key += fmt::format("launch {}", i);
     unit[i] = known.emplace(key, static_cast<std::uint32_t>(known.size())).first->second;
   }
   count = static_cast<std::uint32_t>(known.size());
@@ -53,7 +53,7 @@ struct AllPlans {
   };
   std::vector<One> plans;
 
-  AllPlans(const GraphModel& model, const ClockGrid& grid, GraphGrain grain) {
+  AllPlans(const GraphModel& model, const ClockGrid& grid, Granularity grain) {
     std::uint32_t count = 0;
     const auto unit = units_by_definition(model, grain, count);
     GraphSimulator simulator(model, grid);

@@ -14,8 +14,8 @@
 namespace rubato {
 namespace {
 
-constexpr std::array all_grains{GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
-                                GraphGrain::kernel, GraphGrain::launch};
+constexpr std::array all_grains{Granularity::iteration, Granularity::gpu, Granularity::pass,
+                                Granularity::kernel, Granularity::launch};
 
 // What a goal comes to, by its definition; infinite beyond its budget.
 double goal_value(const Goal& goal, double gpus, double time_s, double energy_j) {
@@ -62,7 +62,7 @@ RC_GTEST_PROP(GoalSearch, PlanIsNoWorseThanOneClockAndNoBetterThanTheBound, ()) 
   const GraphRun& defaults = found.planner->baseline();
   const std::array goals{arbitrary_goal(defaults.span_s, defaults.total_energy_j)};
   std::vector<Question> questions;
-  for (const GraphGrain grain : all_grains)
+  for (const Granularity grain : all_grains)
     questions.push_back({grain, Aggregation::global, goals.front()});
   const auto outcomes = plans_of_goals(found, questions, {});
   RC_ASSERT(outcomes.size() == all_grains.size());
@@ -73,7 +73,7 @@ RC_GTEST_PROP(GoalSearch, PlanIsNoWorseThanOneClockAndNoBetterThanTheBound, ()) 
     for (const AllPlans::One& one : AllPlans(board, grid, result.question.grain).plans)
       least = std::min(least, goal_value(goals.front(), gpus, one.span_s,
                                          one.energy_j + gpus * host_w * one.span_s));
-    const bool exact = result.question.grain == GraphGrain::iteration;
+    const bool exact = result.question.grain == Granularity::iteration;
     if (!result.found()) {
       RC_ASSERT(!exact || std::isinf(least));
       continue;

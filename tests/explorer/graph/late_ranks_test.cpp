@@ -75,7 +75,7 @@ double best_pair_j(const TwoStages& two, const GraphModel& model, double until_s
 
 TEST(Stragglers, OthersSaveWhatTryingAllClocksFinds) {
   const TwoStages two;
-  const GraphQuestion question{GraphGrain::gpu, 0.1};
+  const GraphQuestion question{Granularity::gpu, 0.1};
   for (const double factor : {1.0, 1.15, 1.3, 2.0}) {
     GraphDisturbance late;
     late.gpus = {{0, factor}};
@@ -95,7 +95,7 @@ TEST(Stragglers, OthersSaveWhatTryingAllClocksFinds) {
 // trying all clocks finds.
 TEST(Stragglers, OthersSaveWhatTryingAllClocksFindsWhileOneIsThrottled) {
   const TwoStages two;
-  const GraphQuestion question{GraphGrain::gpu, 0.02};
+  const GraphQuestion question{Granularity::gpu, 0.02};
   const double undisturbed_s = two.span_s(two.model);
   for (const GpuThrottle& throttle :
        {GpuThrottle{.core_mhz = 1200.0}, GpuThrottle{.core_mhz = 900.0},
@@ -109,7 +109,7 @@ TEST(Stragglers, OthersSaveWhatTryingAllClocksFindsWhileOneIsThrottled) {
     EXPECT_LE(found.lower_bound_j, best_j * (1.0 + 1e-9));
     EXPECT_LE(found.run.span_s, found.deadline_s * (1.0 + 1e-9));
     EXPECT_LT(found.run.total_energy_j, 0.99 * planner.baseline().total_energy_j);
-    for (const GraphGrain grain : {GraphGrain::pass, GraphGrain::launch}) {
+    for (const Granularity grain : {Granularity::pass, Granularity::launch}) {
       const GraphQuestion finer{grain, 0.02};
       const GraphPlanResult fine = planner.plan(std::span(&finer, 1)).front();
       EXPECT_LE(fine.lower_bound_j, best_j * (1.0 + 1e-9));

@@ -32,7 +32,8 @@ nlohmann::json lp_data(const ExecutionGraph& graph, const ClockGrid& grid) {
   for (const Dependency& arc : work.schedule.dependencies)
     data["arcs"].push_back({index(arc.from), index(arc.to), arc.lag_s});
   std::vector<GraphQuestion> questions;
-  for (const double slack : {0.0, 0.02, 0.2, 1.0}) questions.push_back({GraphGrain::launch, slack});
+  for (const double slack : {0.0, 0.02, 0.2, 1.0})
+    questions.push_back({Granularity::launch, slack});
   for (const GraphPlanResult& result : planner.plan(questions)) {
     data["bounds"].push_back(
         {{"deadline_s", result.deadline_s},

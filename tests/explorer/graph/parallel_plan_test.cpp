@@ -73,7 +73,7 @@ TEST(ParallelPlanner, SavesWhatTryingAllClocksOfStagesFinds) {
   EXPECT_LT(best, -0.01);
   EXPECT_LE(found.energy_frac, 0.95 * best);
   GraphPlanner launches(planner.model(), grid);
-  const GraphQuestion question{GraphGrain::launch, 0.02};
+  const GraphQuestion question{Granularity::launch, 0.02};
   const GraphPlanResult bound = launches.plan(std::span(&question, 1)).front();
   EXPECT_GE((1.0 + found.energy_frac) * planner.baseline().total_energy_j,
             bound.lower_bound_j * (1.0 - 1e-9));

@@ -215,7 +215,7 @@ TEST_F(IntervalOfAChain, ClocksNearTheDefaultErrLess) {
 // takes more.
 TEST(IntervalsOfACapture, FirstOrderIsTheReplay) {
   const GraphExploration found =
-      explore_captured(made_exploration_input({.layers = 4}, {{GraphGrain::iteration, 0.05}}));
+      explore_captured(made_exploration_input({.layers = 4}, {{Granularity::iteration, 0.05}}));
   const GraphRun& run = found.plans.front().result.run;
   const ExecutionGraph& graph = found.run->graph;
   constexpr double slower = 1.01;
@@ -280,10 +280,10 @@ TEST(IntervalsOfACapture, HoldKernelsLikeMeasuredOnesAsReplayed) {
   std::mt19937_64 random(20261127);
   for (const std::uint32_t layers : {2U, 4U}) {
     const GraphExploration found =
-        explore_captured(made_exploration_input({.layers = layers}, {{GraphGrain::iteration, 0.02},
-                                                                     {GraphGrain::iteration, 0.1},
-                                                                     {GraphGrain::pass, 0.05},
-                                                                     {GraphGrain::kernel, 0.05}}));
+        explore_captured(made_exploration_input({.layers = layers}, {{Granularity::iteration, 0.02},
+                                                                     {Granularity::iteration, 0.1},
+                                                                     {Granularity::pass, 0.05},
+                                                                     {Granularity::kernel, 0.05}}));
     const ClockGrid& grid = found.planner->grid();
     const GpuSpec& spec = found.model->spec();
     const ShapePriors priors(spec);
@@ -320,7 +320,7 @@ TEST(IntervalsOfACapture, HoldKernelsLikeMeasuredOnesAsReplayed) {
 
 TEST(IntervalsOfACapture, ReachFromBelowToAboveTheEstimate) {
   const GraphExploration found = explore_captured(made_exploration_input(
-      {.layers = 4}, {{GraphGrain::iteration, 0.05}, {GraphGrain::pass, 0.05}}));
+      {.layers = 4}, {{Granularity::iteration, 0.05}, {Granularity::pass, 0.05}}));
   for (const GraphPlanOutcome& plan : found.plans) {
     ASSERT_TRUE(plan.result.found());
     for (double PlanChange::*field : {&PlanChange::time_frac, &PlanChange::energy_frac}) {

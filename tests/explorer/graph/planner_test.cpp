@@ -20,8 +20,8 @@
 namespace rubato {
 namespace {
 
-constexpr std::array grains{GraphGrain::iteration, GraphGrain::gpu, GraphGrain::pass,
-                            GraphGrain::kernel, GraphGrain::launch};
+constexpr std::array grains{Granularity::iteration, Granularity::gpu, Granularity::pass,
+                            Granularity::kernel, Granularity::launch};
 
 // Launches one after the other on each GPU, so that nothing slows anything else down: the bound is
 // below what any plan takes, and what any plan takes is below what the planner found.
@@ -34,7 +34,7 @@ RC_GTEST_PROP(GraphPlanner, BoundOptimumPlanInThisOrder, ()) {
   const double slack = *rc::gen::element(0.0, 0.01, 0.1, 0.3, 1.0, -0.05);
   const double deadline_s = planner.baseline().span_s * (1.0 + slack);
   std::vector<GraphQuestion> questions;
-  for (const GraphGrain grain : grains) questions.push_back({grain, slack});
+  for (const Granularity grain : grains) questions.push_back({grain, slack});
   const auto results = planner.plan(questions);
   RC_ASSERT(results.size() == questions.size());
   double coarser_j = std::numeric_limits<double>::infinity();
@@ -46,7 +46,7 @@ RC_GTEST_PROP(GraphPlanner, BoundOptimumPlanInThisOrder, ()) {
     RC_ASSERT(std::abs(result.deadline_s - deadline_s) <= rounding * deadline_s);
     if (!result.found()) {
       // Not found is not infeasible but for clocks that were all tried.
-      if (result.question.grain == GraphGrain::iteration) RC_ASSERT(!possible);
+      if (result.question.grain == Granularity::iteration) RC_ASSERT(!possible);
       RC_ASSERT(result.status == SolveStatus::infeasible);
       continue;
     }
@@ -55,7 +55,7 @@ RC_GTEST_PROP(GraphPlanner, BoundOptimumPlanInThisOrder, ()) {
     RC_ASSERT(least_j <= result.run.total_energy_j * (1.0 + rounding));
     RC_ASSERT(result.run.total_energy_j <= coarser_j * (1.0 + rounding));
     coarser_j = std::min(coarser_j, result.run.total_energy_j);
-    if (result.question.grain == GraphGrain::iteration)
+    if (result.question.grain == Granularity::iteration)
       RC_ASSERT(std::abs(result.run.total_energy_j / least_j - 1.0) <= rounding);
     const double gap = 1.0 - result.lower_bound_j / result.run.total_energy_j;
     RC_ASSERT(std::abs(result.gap_frac - std::max(gap, 0.0)) <= rounding);
@@ -83,7 +83,7 @@ RC_GTEST_PROP(GraphPlanner, PlansAreNeverLate, ()) {
   GraphPlanner planner(model, grid);
   std::vector<GraphQuestion> questions;
   for (const double slack : {0.0, 0.05, 0.4}) {
-    for (const GraphGrain grain : grains) questions.push_back({grain, slack});
+    for (const Granularity grain : grains) questions.push_back({grain, slack});
   }
   const auto results = planner.plan(questions);
   for (std::size_t q = 0; q < results.size(); ++q) {
@@ -107,7 +107,7 @@ RC_GTEST_PROP(GraphPlanner, AnswersDoNotDependOnWhatIsAskedBeside, ()) {
   const ClockGrid grid = arbitrary_clocks(*rc::gen::inRange<std::size_t>(2, 5));
   std::vector<GraphQuestion> questions;
   for (const double slack : {0.0, 0.02, 0.1, 0.5}) {
-    for (const GraphGrain grain : grains) questions.push_back({grain, slack});
+    for (const Granularity grain : grains) questions.push_back({grain, slack});
   }
   const auto together = GraphPlanner(model, grid).plan(questions);
   std::vector<GraphPlanResult> alone;
@@ -120,7 +120,7 @@ RC_GTEST_PROP(GraphPlanner, AnswersDoNotDependOnWhatIsAskedBeside, ()) {
       if (questions[p].slack_frac > questions[q].slack_frac) continue;
       if (questions[p].grain <= questions[q].grain)
         RC_ASSERT(energy_j <= alone[p].run.total_energy_j * (1.0 + rounding));
-      if (questions[p].grain == questions[q].grain && questions[p].grain != GraphGrain::iteration)
+      if (questions[p].grain == questions[q].grain && questions[p].grain != Granularity::iteration)
         RC_ASSERT(together[p].lower_bound_j >= together[q].lower_bound_j);
     }
   }
@@ -137,7 +137,8 @@ RC_GTEST_PROP(GraphPlanner, NoSlackBesideChangesAPlan, ()) {
     GraphPlanner planner(model, grid, {}, switching);
     std::vector<GraphQuestion> questions;
     for (const double slack : slacks) {
-      for (const GraphGrain grain : {GraphGrain::pass, GraphGrain::kernel, GraphGrain::automatic})
+      for (const Granularity grain :
+           {Granularity::pass, Granularity::kernel, Granularity::automatic})
         questions.push_back({grain, slack});
     }
     return rehearsed_answers(model, planner, model, questions, 0.0, {});
@@ -175,7 +176,7 @@ RC_GTEST_PROP(GraphPlanner, TheGapClosesAtVertices, ()) {
     if (vertex.price_w < idle_w) continue;
     constexpr double later = 1e-10;  // than the vertex, worth its price
     const double slack = vertex.time_s * (1.0 + later) / planner.baseline().span_s - 1.0;
-    const auto results = planner.plan(std::vector<GraphQuestion>{{GraphGrain::launch, slack}});
+    const auto results = planner.plan(std::vector<GraphQuestion>{{Granularity::launch, slack}});
     RC_ASSERT(results[0].found());
     const double worth_j = vertex.price_w * later * vertex.time_s;
     RC_ASSERT(results[0].gap_frac <= 1e-9 + worth_j / results[0].run.total_energy_j);
@@ -191,7 +192,7 @@ TEST(GraphPlanner, DeadlinesThatNoClockMeetsAreInfeasible) {
   const ClockGrid grid = arbitrary_clocks(1);
   GraphPlanner planner(model, grid);
   std::vector<GraphQuestion> questions;
-  for (const GraphGrain grain : grains) questions.push_back({grain, -0.5});
+  for (const Granularity grain : grains) questions.push_back({grain, -0.5});
   for (const GraphPlanResult& result : planner.plan(questions)) {
     EXPECT_FALSE(result.found());
     EXPECT_EQ(result.status, SolveStatus::infeasible);
@@ -204,7 +205,7 @@ TEST(GraphPlanner, AbsurdSlacksAreRefused) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   GraphPlanner planner(model, arbitrary_clocks(1));
   const auto ask = [&](double slack) {
-    static_cast<void>(planner.plan(std::vector<GraphQuestion>{{GraphGrain::launch, slack}}));
+    static_cast<void>(planner.plan(std::vector<GraphQuestion>{{Granularity::launch, slack}}));
   };
   expect_error<UsageError>([&] { ask(-1.0); }, "slack is -100; expected a number above -100 %");
   expect_error<UsageError>([&] { ask(-3.0); }, "slack is -300");
@@ -227,7 +228,7 @@ RC_GTEST_PROP(GraphPlanner, LocalPlansAreBestUnitByUnit, ()) {
   for (std::size_t c = 0; c < grid.size(); ++c)
     at_clock.push_back(simulator.run(uniform_plan(graph, id_at<ClockId>(c))));
   std::vector<GraphQuestion> questions;
-  for (const GraphGrain grain : {GraphGrain::gpu, GraphGrain::kernel, GraphGrain::launch}) {
+  for (const Granularity grain : {Granularity::gpu, Granularity::kernel, Granularity::launch}) {
     for (const double slack : {0.0, 0.05, 0.4})
       questions.push_back({.grain = grain, .slack_frac = slack, .aggregation = Aggregation::local});
   }
@@ -264,7 +265,7 @@ RC_GTEST_PROP(GraphPlanner, LocalPlansAreInTimeAndStandAlone, ()) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(3);
   std::vector<GraphQuestion> global, all;
-  for (const GraphGrain grain : grains) {
+  for (const Granularity grain : grains) {
     global.push_back({.grain = grain, .slack_frac = 0.05});
     all.push_back({.grain = grain, .slack_frac = 0.05, .aggregation = Aggregation::local});
   }
@@ -281,7 +282,7 @@ RC_GTEST_PROP(GraphPlanner, LocalPlansAreInTimeAndStandAlone, ()) {
 }
 
 TEST(Granularities, NamesAreReadBack) {
-  for (const GraphGrain grain : grains) EXPECT_EQ(granularity_named(name_of(grain)), grain);
+  for (const Granularity grain : grains) EXPECT_EQ(granularity_named(name_of(grain)), grain);
   EXPECT_FALSE(granularity_named("layer"));
 }
 
@@ -292,7 +293,7 @@ RC_GTEST_PROP(UnitSearch, IsBetweenItsBoundAndTheDeadline, ()) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
   const ClockGrid grid = arbitrary_clocks(clocks_for(clocked_launches(model)));
   const LaunchCosts costs(model, grid);
-  const auto grain = *rc::gen::element(GraphGrain::gpu, GraphGrain::pass, GraphGrain::kernel);
+  const auto grain = *rc::gen::element(Granularity::gpu, Granularity::pass, Granularity::kernel);
   std::uint32_t count = 0;
   const auto unit = units_by_definition(model, grain, count);
   const LaunchUnits units(costs, count, unit);

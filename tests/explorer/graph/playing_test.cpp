@@ -76,7 +76,7 @@ TEST(Playing, AutomaticPlansKeepTheirDeadlineInAllSteps) {
     EXPECT_LE(automatic.counted->change.time_frac, automatic.result.question.slack_frac + rounding);
     EXPECT_LE(automatic.counted->change.energy_frac,
               one_clock.counted->change.energy_frac + rounding);
-    EXPECT_EQ(automatic.result.question.grain, GraphGrain::automatic);
+    EXPECT_EQ(automatic.result.question.grain, Granularity::automatic);
     EXPECT_GE(automatic.result.gap_frac, 0.0);
     changes += automatic.counted->clock_changes;
   }
@@ -85,7 +85,7 @@ TEST(Playing, AutomaticPlansKeepTheirDeadlineInAllSteps) {
 
 // A start cut into stretches of one clock has no more passes than one that is not.
 TEST(Playing, LearnsFromPassesWhateverTheStartKept) {
-  GraphExplorationInput input = made_exploration_input({}, {{GraphGrain::launch, 0.05}});
+  GraphExplorationInput input = made_exploration_input({}, {{Granularity::launch, 0.05}});
   input.captures = {made_step({.steps = 3, .layers = 6, .launches_per_layer = 6},
                               [](std::int64_t ns) { return ns; })};
   const GraphExploration found = explore_captured(input);
@@ -107,7 +107,7 @@ TEST(Playing, LearnsFromPassesWhateverTheStartKept) {
 // plans just short of it are late as played.
 TEST(Playing, LittleTimeIsUsed) {
   GraphExplorationInput input = made_exploration_input(
-      {}, {{GraphGrain::iteration, 0.005}, {GraphGrain::automatic, 0.005}}, SwitchModel{});
+      {}, {{Granularity::iteration, 0.005}, {Granularity::automatic, 0.005}}, SwitchModel{});
   input.captures = {import_capture(source_dir() / "docs/examples/run.pt.trace.json.gz")};
   input.spec = load_gpu_spec("a100-sxm4-80gb");
   input.captured_clock = input.spec.default_clock;

@@ -80,7 +80,7 @@ RC_GTEST_PROP(AutomaticPlans, BoundOptimumPlanInThisOrder, ()) {
   GraphPlanner planner(model, grid, {}, switching);
   const double slack = *rc::gen::element(0.0, 0.01, 0.1, 0.3, 1.0);
   const auto results = planner.plan(std::vector<GraphQuestion>{
-      {GraphGrain::iteration, slack}, {GraphGrain::gpu, slack}, {GraphGrain::automatic, slack}});
+      {Granularity::iteration, slack}, {Granularity::gpu, slack}, {Granularity::automatic, slack}});
   const GraphPlanResult& found = results[2];
   const double least_j =
       least_energy_j(model, grid, switching, found.deadline_s * (1.0 + rounding));
@@ -109,7 +109,7 @@ RC_GTEST_PROP(AutomaticPlans, AreNeverLate, ()) {
   GraphPlanner planner(model, grid, {}, short_switching());
   std::vector<GraphQuestion> questions;
   for (const double slack : {0.0, 0.05, 0.4}) {
-    for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::automatic})
+    for (const Granularity grain : {Granularity::iteration, Granularity::automatic})
       questions.push_back({grain, slack});
   }
   const auto results = planner.plan(questions);
@@ -136,7 +136,7 @@ TEST(AutomaticPlans, ALatencyRaisesTheBound) {
     switching.core.lead_s = lead_s;
     switching.core.energy_j = 1e-9;
     GraphPlanner planner(model, grid, {}, switching);
-    const auto found = planner.plan(std::vector<GraphQuestion>{{GraphGrain::automatic, 0.1}});
+    const auto found = planner.plan(std::vector<GraphQuestion>{{Granularity::automatic, 0.1}});
     EXPECT_TRUE(found[0].found());
     EXPECT_LE(found[0].lower_bound_j, found[0].run.total_energy_j * (1.0 + rounding));
     return found[0].lower_bound_j;
@@ -164,7 +164,7 @@ TEST(AutomaticPlans, TakeNoMoreThanAMixOfTwoClocks) {
   ASSERT_LT(slow.energy_j, fast.energy_j);
   const double slack = 0.5 * (slow.span_s / fast.span_s - 1.0);
   const auto found =
-      planner.plan(std::vector<GraphQuestion>{{GraphGrain::automatic, slack}}).front();
+      planner.plan(std::vector<GraphQuestion>{{Granularity::automatic, slack}}).front();
   ASSERT_TRUE(found.found());
   EXPECT_LE(found.run.span_s, found.deadline_s * (1.0 + rounding));
   // One launch in sixty at most is at the other clock than it would be in the mix.
@@ -186,7 +186,7 @@ TEST(AutomaticPlans, AQuestionsDwellIsAModels) {
     SwitchModel switching{.core = {.energy_j = 1e-9}, .mem = {}, .dwell_s = model_dwell_s};
     GraphPlanner planner(model, grid, {}, switching);
     const GraphQuestion question{
-        .grain = GraphGrain::automatic, .slack_frac = 0.05, .dwell_s = asked_dwell_s};
+        .grain = Granularity::automatic, .slack_frac = 0.05, .dwell_s = asked_dwell_s};
     return planner.plan(std::span(&question, 1)).front();
   };
   const GraphPlanResult apart = planned(5e-4, 0.0), asked = planned(0.0, 5e-4),
@@ -203,7 +203,7 @@ TEST(AutomaticPlans, NeedToKnowWhatChangesTake) {
   GraphPlanner planner(model, arbitrary_clocks(1));
   expect_error<UsageError>(
       [&] {
-        static_cast<void>(planner.plan(std::vector<GraphQuestion>{{GraphGrain::automatic, 0.0}}));
+        static_cast<void>(planner.plan(std::vector<GraphQuestion>{{Granularity::automatic, 0.0}}));
       },
       "automatic plans need to know what changes of clock take");
   SwitchModel wrong;

@@ -139,9 +139,9 @@ RC_GTEST_PROP(StepRepeats, BoundOptimumPlanInThisOrder, ()) {
                     .lead_s = *rc::gen::element(0.0, 1e-4)};
   GraphPlanner planner(model, grid, {}, switching);
   const double slack = *rc::gen::element(0.0, 0.02, 0.1, 0.5);
-  for (const GraphGrain grain : {GraphGrain::launch, GraphGrain::automatic}) {
+  for (const Granularity grain : {Granularity::launch, Granularity::automatic}) {
     const auto results = planner.plan(std::vector<GraphQuestion>{
-        {GraphGrain::iteration, slack}, {grain, slack}, {grain, slack, true}});
+        {Granularity::iteration, slack}, {grain, slack}, {grain, slack, true}});
     const GraphPlanResult& shared = results[1];
     const double least_j = least_shared_energy_j(run, model, grid, shared.switching,
                                                  shared.deadline_s * (1.0 + rounding));

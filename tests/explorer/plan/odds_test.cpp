@@ -53,7 +53,7 @@ TEST(Odds, OfTracesAreKeptAndCostSavings) {
 TEST(Odds, OfCapturedRunsAreKeptAndCostSavings) {
   GraphExplorationInput input = made_exploration_input({.layers = 2}, {});
   for (const double slack : {0.0, 0.02, 0.05, 0.1}) {
-    for (const GraphGrain grain : {GraphGrain::iteration, GraphGrain::pass})
+    for (const Granularity grain : {Granularity::iteration, Granularity::pass})
       input.questions.push_back({grain, Aggregation::global, LeastWaste{slack}});
   }
   std::vector<double> before;

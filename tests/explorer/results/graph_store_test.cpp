@@ -44,7 +44,7 @@ class GraphStore : public testing::Test {
 
 TEST_F(GraphStore, EverySingleClockAndTheBoundAreKept) {
   const GraphExploration found = explored_capture(
-      {{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.0}, {GraphGrain::kernel, 0.1}});
+      {{Granularity::iteration, 0.0}, {Granularity::launch, 0.0}, {Granularity::kernel, 0.1}});
   ASSERT_EQ(store_graph_run(db(), request_, found), 1);
   const ClockGrid& grid = found.planner->grid();
   EXPECT_EQ(number("SELECT count(*) FROM v_clocks"), static_cast<double>(grid.size()));
@@ -67,7 +67,7 @@ TEST_F(GraphStore, EverySingleClockAndTheBoundAreKept) {
 TEST_F(GraphStore, StoppedSearchesHaveNoBound) {
   const std::atomic<bool> stop = true;
   const GraphExploration found = explored_capture(
-      {{GraphGrain::iteration, 0.0}, {GraphGrain::launch, 0.1}, {GraphGrain::pass, -0.5}},
+      {{Granularity::iteration, 0.0}, {Granularity::launch, 0.1}, {Granularity::pass, -0.5}},
       {.cancelled = &stop});
   store_graph_run(db(), request_, found);
   EXPECT_EQ(number("SELECT count(*) FROM v_plans WHERE status = 'time_limit' AND lower_bound_j "
@@ -76,7 +76,7 @@ TEST_F(GraphStore, StoppedSearchesHaveNoBound) {
 }
 
 TEST_F(GraphStore, OneClockAloneNeedsNoBound) {
-  store_graph_run(db(), request_, explored_capture({{GraphGrain::iteration, 0.0}}));
+  store_graph_run(db(), request_, explored_capture({{Granularity::iteration, 0.0}}));
   EXPECT_EQ(number("SELECT count(*) FROM v_front"), 0);
   EXPECT_GT(number("SELECT count(*) FROM v_clocks"), 0);
   const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
@@ -85,7 +85,7 @@ TEST_F(GraphStore, OneClockAloneNeedsNoBound) {
 
 // They take less there than alone at any clock: only bounds that know that are kept.
 TEST_F(GraphStore, LaunchesThatReachTheLimitTogetherHaveNoBoundAlone) {
-  GraphExplorationInput input = made_exploration_input({.layers = 3}, {{GraphGrain::pass, 0.1}});
+  GraphExplorationInput input = made_exploration_input({.layers = 3}, {{Granularity::pass, 0.1}});
   input.power_limit_w = 100.0;
   const GraphExploration found = explore_captured(input);
   ASSERT_TRUE(found.planner->limited_together());
@@ -98,7 +98,7 @@ TEST_F(GraphStore, TheAnswerOfEachSlack) {
   store_graph_run(
       db(), request_,
       explored_capture(
-          {{GraphGrain::launch, 0.2}, {GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.0}}));
+          {{Granularity::launch, 0.2}, {Granularity::iteration, 0.0}, {Granularity::kernel, 0.0}}));
   EXPECT_EQ(number("SELECT count(*) FROM v_answer"), 2);
   EXPECT_EQ(number("SELECT slack_pct FROM v_answer WHERE is_headline"), 0);
   for (const double slack_frac : {0.0, 0.2}) {
@@ -116,7 +116,7 @@ TEST_F(GraphStore, TheAnswerOfEachSlack) {
 // What traces, captured runs and pipelines have in common is in one view.
 TEST_F(GraphStore, AllPlansAreInOneView) {
   store_graph_run(db(), request_,
-                  explored_capture({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
+                  explored_capture({{Granularity::iteration, 0.0}, {Granularity::kernel, 0.05}}));
   const ExplorationInput input = small_input();
   (void)store_trace(db(), input, explore(input), {"rubato explore", "{}"});
   EXPECT_EQ(number("SELECT count(*) FROM v_plans WHERE kind = 'capture'"), 2);
@@ -132,7 +132,7 @@ TEST_F(GraphStore, AllPlansAreInOneView) {
 // What is stored of a plan is what was found: as planned, as applied, by kernel.
 TEST_F(GraphStore, APlanIsKeptAsItWasFound) {
   const GraphExploration found =
-      explored_capture({{GraphGrain::kernel, 0.05}, {GraphGrain::launch, 0.1}});
+      explored_capture({{Granularity::kernel, 0.05}, {Granularity::launch, 0.1}});
   store_graph_run(db(), request_, found);
   for (std::size_t i = 0; i < found.plans.size(); ++i) {
     const GraphPlanOutcome& plan = found.plans[i];
@@ -157,7 +157,7 @@ TEST_F(GraphStore, APlanIsKeptAsItWasFound) {
 
 TEST_F(GraphStore, ThePageHoldsEverythingItNeedsAndNamesStayText) {
   store_graph_run(db(), request_,
-                  explored_capture({{GraphGrain::iteration, 0.0}, {GraphGrain::kernel, 0.05}}));
+                  explored_capture({{Granularity::iteration, 0.0}, {Granularity::kernel, 0.05}}));
   const std::string page = captured_page(ResultStore::open_read_only(db()), 1, db().string());
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);

@@ -49,7 +49,7 @@ TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
 // Of captured runs: the plan that costs least with its changes of clock, and all GPUs' time.
 TEST(PlanChoice, OfACapturedRunTheCheapestAsPlayed) {
   const TemporaryFolder folder;
-  GraphExplorationInput input = made_exploration_input({.layers = 3}, {{GraphGrain::kernel, 0.0}});
+  GraphExplorationInput input = made_exploration_input({.layers = 3}, {{Granularity::kernel, 0.0}});
   for (const Granularity granularity :
        {Granularity::iteration, Granularity::pass, Granularity::kernel})
     input.questions.push_back({granularity, Aggregation::global, LeastCost{dear_time}});

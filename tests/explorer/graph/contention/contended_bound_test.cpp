@@ -50,7 +50,7 @@ RC_GTEST_PROP(ContendedBound, IsBelowEveryPlan, ()) {
   const LaunchCosts costs(model, grid);
   ContendedBound bound(costs, grid);
   const Frontier frontier = sweep_frontier(crash_problem(launch_work(costs)));
-  const auto grain = *rc::gen::element(GraphGrain::launch, GraphGrain::kernel, GraphGrain::gpu);
+  const auto grain = *rc::gen::element(Granularity::launch, Granularity::kernel, Granularity::gpu);
   std::uint32_t count = 0;
   const auto unit = units_by_definition(model, grain, count);
   const LaunchUnits units(costs, count, unit);
@@ -59,7 +59,7 @@ RC_GTEST_PROP(ContendedBound, IsBelowEveryPlan, ()) {
     if (*rc::gen::inRange<std::size_t>(0, all.plans.size()) >= 4) continue;
     const double bound_j =
         bound.least_j({plan.span_s, frontier.least_time_s}, arbitrary_flow(graph),
-                      grain == GraphGrain::launch ? nullptr : &units);
+                      grain == Granularity::launch ? nullptr : &units);
     RC_ASSERT(bound_j <= all.least_j(plan.span_s) * (1.0 + bound_rounding));
   }
   RC_CLASSIFY(bound.matters(), "something can run beside something");
@@ -174,8 +174,8 @@ TEST(ContendedBound, IsCloseForRanksThatWaitForEachOther) {
   std::vector<ClockPair> pairs{spec.default_clock};
   for (const double mhz : {1290.0, 1170.0, 1050.0, 930.0})
     pairs.push_back({.mem = spec.default_clock.mem, .core_mhz = mhz});
-  const std::vector<GraphQuestion> questions{{GraphGrain::launch, 0.02},
-                                             {GraphGrain::launch, 0.05}};
+  const std::vector<GraphQuestion> questions{{Granularity::launch, 0.02},
+                                             {Granularity::launch, 0.05}};
   for (const GraphPlanResult& result :
        GraphPlanner(model, ClockGrid(spec, std::move(pairs))).plan(questions)) {
     ASSERT_TRUE(result.found());
@@ -198,7 +198,7 @@ TEST(ContendedBound, FindsPricesWhereTimeIsShort) {
   std::vector<ClockPair> pairs{spec.default_clock};
   for (const double mhz : {1290.0, 1170.0, 1050.0, 930.0})
     pairs.push_back({.mem = spec.default_clock.mem, .core_mhz = mhz});
-  const GraphQuestion question{GraphGrain::launch, 0.01};
+  const GraphQuestion question{Granularity::launch, 0.01};
   const GraphPlanResult result =
       GraphPlanner(model, ClockGrid(spec, std::move(pairs))).plan({&question, 1}).front();
   ASSERT_TRUE(result.found());
@@ -236,8 +236,8 @@ RC_GTEST_PROP(ContendedBound, BoundOptimumPlanInThisOrder, ()) {
   const ClockGrid grid = arbitrary_clocks(clocks_for(clocked_launches(model)));
   std::vector<GraphQuestion> questions;
   for (const double slack : {0.0, 0.05, 0.4}) {
-    for (const GraphGrain grain :
-         {GraphGrain::gpu, GraphGrain::pass, GraphGrain::kernel, GraphGrain::launch})
+    for (const Granularity grain :
+         {Granularity::gpu, Granularity::pass, Granularity::kernel, Granularity::launch})
       questions.push_back({grain, slack});
   }
   for (const GraphPlanResult& result : GraphPlanner(model, grid).plan(questions)) {

@@ -40,7 +40,7 @@ TEST(PaidGraph, PlansKnowWhatRunsBesideWhat) {
   GraphPlanner planner(model, some_clocks());
   std::vector<GraphQuestion> questions;
   for (const double slack : {0.01, 0.02, 0.05, 0.1})
-    questions.push_back({GraphGrain::launch, slack});
+    questions.push_back({Granularity::launch, slack});
   for (const GraphPlanResult& result : planner.plan(questions)) {
     ASSERT_TRUE(result.found());
     EXPECT_LT(result.gap_frac, 0.0025) << result.question.slack_frac;
