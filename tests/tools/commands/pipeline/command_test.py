@@ -314,13 +314,13 @@ def check_profile_power(folder, examples, ranks, power):
 
 def check_messages(folder):
     common = ["--profile", "p.csv", "--blocked-power", "80"]
-    expect(folder, ["explore", "--bogus"], 2, "rubato explore: unknown option '--bogus'")
+    expect(folder, ["explore", *common, "--bogus"], 2, "rubato explore: unknown option '--bogus'")
     expect(folder, ["plan"], 2, "rubato pipeline: unknown word 'plan'; did you mean 'rubato explore'?")
     expect(folder, ["explore"], 2, "needs either --profile or --model")
     expect(folder, ["explore", "--profile", "p.csv"], 2, "--profile needs --blocked-power")
     expect(folder, ["explore", *common, "--schedule", "1f1v"], 2, "did you mean '1f1b'?")
     expect(folder, ["explore", *common, "--stages", "5"], 3, "the profile has 3 stages; the pipeline has 5")
-    expect(folder, ["explore", *common, "--slack", "-90"], 1, "No plan is faster than")
+    expect(folder, ["explore", *common, "--slack", "-90"], 1, "no plan is faster than")
     expect(folder, ["explore", *common, "--ops", "x.csv"], 2, "needs both --ops and --edges")
     expect(folder, ["explore", "--model", "gpt3-xl", "--stages", "99"], 2, "99 stages for 24 layers; expected 1 to 24")
     expect(folder, ["explore", *common, "--schedule", "zb-h1", "--plan-file", "."], 2,
