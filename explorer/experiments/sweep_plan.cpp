@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/hash.hpp"
 #include "common/json.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "explorer/experiments/point_values.hpp"
 #include "explorer/results/provenance.hpp"

@@ -223,7 +223,7 @@ std::string description_json(const CommandLine& line, const std::string& path) {
       std::filesystem::absolute(path == "-" ? "." : path).parent_path();
   nlohmann::ordered_json options;
   for (const auto& [name, value] : line.given()) {
-    if (name == "output") continue;
+    if (name == "output" || name == "quiet" || name == "wide") continue;
     const bool is_file = std::ranges::find(options_of_files, name) != options_of_files.end() &&
                          std::filesystem::is_regular_file(value);
     options[name] = is_file ? std::filesystem::proximate(value, folder).string() : value;

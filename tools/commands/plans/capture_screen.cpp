@@ -74,6 +74,18 @@ std::string rests_on_text(const GraphExploration& found) {
   return text;
 }
 
+// Said where few clocks were tried: with odds, a plan between two of them may be much better.
+std::string untried_text(const GraphExplorationInput& input, const GraphExploration& found) {
+  if (!input.grid.empty()) return "";
+  const std::size_t tried = found.planner->grid().size(),
+                    all = make_clock_grid(input.spec, "full").size();
+  return 2 * tried > all ? ""
+                         : fmt::format(
+                               "{} of {} clocks were tried; --clocks full tries all, and a "
+                               "plan may come closer to the time allowed",
+                               tried, all);
+}
+
 // The clock of each GPU, where each has one; else empty.
 std::vector<TargetClock> clock_of_each_gpu(const GraphExploration& found,
                                            const GraphPlanOutcome& plan) {
@@ -176,6 +188,7 @@ ShownRun shown_run(const GraphExplorationInput& input, const GraphRequest& reque
                .gpus = static_cast<double>(found.run->graph.gpus().size()),
                .odds_frac = found.odds_frac,
                .marks = found.baseline_marks,
+               .notes = {untried_text(input, found)},
                .interrupted = found.interrupted};
   for (const GraphPlanOutcome& plan : found.plans)
     run.plans.push_back(shown_plan(found, plan, db, plan_file));

@@ -32,6 +32,7 @@ std::string goal_name(const GraphPlanOutcome& outcome) { return name_of(outcome.
 
 OutputTable captured_kernels_table(const GraphExploration& found) {
   OutputTable table({{"granularity"},
+                     {"aggregation", "", 3, true},
                      {.key = "goal", .for_programs = true},
                      {"slack_pct", "slack %", 1},
                      {"rank"},
@@ -48,7 +49,8 @@ OutputTable captured_kernels_table(const GraphExploration& found) {
     if (!outcome.result.found()) continue;
     for (const PlanClock& row : plan_clocks(*found.model, outcome.result)) {
       const GraphGpu& gpu = graph.gpus()[index(row.gpu)];
-      table.add_row({std::string(name_of(outcome.result.question.grain)), goal_name(outcome),
+      table.add_row({std::string(name_of(outcome.result.question.grain)),
+                     std::string(name_of(outcome.result.question.aggregation)), goal_name(outcome),
                      percent * outcome.result.question.slack_frac,
                      static_cast<std::int64_t>(gpu.rank), static_cast<std::int64_t>(gpu.device),
                      std::string(name_of(row.pass)), graph.kernels()[index(row.kernel)].name,

@@ -46,6 +46,8 @@ constexpr std::array refusals{
             "a capture has the times of each kernel: explore the capture itself"},
     Refusal{"--cluster", "capture stages table",
             "the times of its own network are in it; 'rubato trace scale' predicts another"},
+    Refusal{"--aggregation", "stages",
+            "what a pass may take follows from the passes that wait for it"},
     Refusal{"--table", "capture stages",
             "its times are measured already; 'rubato calibrate' fits a spec to a table"},
     Refusal{"--clocks", "table", "its clocks are those that were measured"},
