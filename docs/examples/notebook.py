@@ -97,5 +97,5 @@ print("\n".join(rubato.run("reproduce", "spaan2026").splitlines()[:12]))
 # Clocks for every pass of pipeline-parallel training, from a measured profile.
 
 # %%
-pipeline = rubato.plan(HERE / "gpt3-175b-a100.csv", blocked_power=83.64, slack=[0, 5])
-pipeline.plans[["plan", "time_s", "energy_j", "energy_change_pct", "time_change_pct"]]
+pipeline = rubato.explore(HERE / "gpt3-175b-a100.csv", blocked_power=83.64, slack=[0, 5])
+pipeline.plans[["slack_pct", "clocks", "time_s", "energy_j", "energy_change_pct", "time_change_pct"]]

@@ -180,8 +180,10 @@ class Oracles(WithProgram):
             return ends[sink], energy_j + blocked_w * (stages * ends[sink] - busy_s)
 
         default_s, default_j = played(lambda _: 1410)
-        options = dict(stages=stages, stage_map=list(range(stages)), microbatches=microbatches, blocked_power=blocked_w, odds=0)
-        ours = rubato.plan(EXAMPLES / "gpt3-175b-a100.csv", **options, slack=0).plans
+        pipeline = self.folder / "pipeline.json"
+        rubato.run("pipeline", "describe", "--profile", EXAMPLES / "gpt3-175b-a100.csv", "--stages", stages, "--stage-map", "0,1,2,3",
+                   "--microbatches", microbatches, "--blocked-power", blocked_w, "-o", pipeline)
+        ours = rubato.explore(pipeline, odds=0, slack=0).plans
         self.assertAlmostEqual(ours[0]["time_s"] / default_s, 1, delta=1e-9)  # the same problem
         self.assertAlmostEqual(ours[0]["energy_j"] / default_j, 1, delta=1e-9)
         theirs = []
@@ -190,7 +192,7 @@ class Oracles(WithProgram):
             theirs.append(played(clocks.get))
         time_s, energy_j = min((one for one in theirs if one[0] <= 1.01 * default_s), key=lambda one: one[1])
         slack_pct = max(100 * (time_s / default_s - 1), 0) + 1e-6
-        same = rubato.plan(EXAMPLES / "gpt3-175b-a100.csv", **options, slack=slack_pct).plans[-1]
+        same = rubato.explore(pipeline, odds=0, slack=slack_pct).plans[-1]
         print(f"lowtime: {100 * (energy_j / default_j - 1):+.2f} % energy at {100 * (time_s / default_s - 1):+.2f} % time; ours {same['energy_change_pct']:+.2f} %")
         self.assertLess(energy_j, 0.95 * default_j)
         self.assertLessEqual(same["energy_j"], energy_j * (1 + 1e-9))

@@ -76,8 +76,8 @@ class FromPython(WithProgram):
 
     def test_pipelines_replays_and_fits(self):
         examples = ROOT / "docs" / "examples"
-        pipeline = rubato.plan(model="gpt3-xl", stages=2, gpu="a100-sxm4-80gb", slack=5, microbatches=4)
-        self.assertEqual(pipeline.plans[0]["plan"], "default clocks")
+        pipeline = rubato.explore("gpt3-xl", stages=2, gpu="a100-sxm4-80gb", slack=5, microbatches=4)
+        self.assertEqual(pipeline.plans[0]["clocks"], "default clocks")
         self.assertLess(min(pipeline.plans["energy_change_pct"]), -5)
         replayed = rubato.replay(examples / "run.pt.trace.json.gz")
         self.assertEqual(replayed.runs[0]["run"], "captured")

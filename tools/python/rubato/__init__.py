@@ -18,7 +18,7 @@ _HOMES = {
     "Measurement": "rubato.measuring.measurement", "measure": "rubato.measuring.measurement",
     "PlanFile": "rubato.plan_file", "load_plan": "rubato.plan_file", "match_launches": "rubato.plan_file",
     "Answer": "rubato.tables", "Calibration": "rubato.tables", "Table": "rubato.tables", "Results": "rubato.results",
-    "calibrate": "rubato.program", "explore": "rubato.program", "plan": "rubato.program", "replay": "rubato.program", "run": "rubato.program",
+    "calibrate": "rubato.program", "explore": "rubato.program", "replay": "rubato.program", "run": "rubato.program",
     "DataError": "rubato.errors", "IoError": "rubato.errors", "RubatoError": "rubato.errors", "UsageError": "rubato.errors",
 }
 __all__ = sorted(_HOMES)

@@ -66,19 +66,16 @@ def _answer(*command: Union[str, Path], **options: Any) -> Answer:
     return Answer(shlex.join(["rubato", *words]), json.loads(run(*words, "--json")))
 
 
-def explore(trace: Union[str, Path], **options: Any) -> Answer:
-    """`rubato explore TRACE`, e.g. explore('gpt3-xl', gpu='a100-sxm4-80gb', slack=2, granularity=['pass', 'kernel']).
+def explore(work: Union[str, Path], **options: Any) -> Answer:
+    """`rubato explore WORK`, e.g. explore('gpt3-xl', gpu='a100-sxm4-80gb', slack=2, granularity=['pass', 'kernel']).
+
+    Of stages e.g. explore('profile.csv', blocked_power=84, microbatches=32, slack=5) or explore('gpt3-xl', stages=4).
 
     Options are the command's with underscores; True gives a flag. The answer has the tables of --json by name: 'run', 'answers',
     'plans', for captured runs also 'changes', with list='kernels' 'kernels'. Raises UsageError, DataError, IoError with the
     program's message and hint.
     """
-    return _answer("explore", trace, **options)
-
-
-def plan(profile: Union[None, str, Path] = None, **options: Any) -> Answer:
-    """`rubato pipeline plan`, e.g. plan('profile.csv', microbatches=32, slack=5) or plan(model='gpt3-xl', stages=4). As explore()."""
-    return _answer("pipeline", "plan", profile=profile, **options)
+    return _answer("explore", work, **options)
 
 
 def replay(trace: Union[str, Path], **options: Any) -> Answer:

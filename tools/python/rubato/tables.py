@@ -139,9 +139,8 @@ class Answer(Mapping[str, Table]):
         """
         if axes is None:
             axes = _module("matplotlib.pyplot").subplots()[1]
-        key = "granularity" if "granularity" in self["plans"].columns else "plan"
-        for name in dict.fromkeys(self["plans"][key]):
-            rows = self["plans"].where(**{key: name})
+        for name in dict.fromkeys(self["plans"]["granularity"]):
+            rows = self["plans"].where(granularity=name)
             middle = rows["energy_change_pct"]
             ends = [[max(sign * (row[end] - at), 0.0) if row.get(end) is not None else 0.0 for row, at in zip(rows, middle)]
                     for sign, end in ((-1, "energy_change_low_pct"), (1, "energy_change_high_pct"))]
