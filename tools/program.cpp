@@ -73,7 +73,15 @@ constexpr std::array renamed{
     Renamed{"rubato explore", "--jitter", "--disturb jitter=0.02"},
     Renamed{"rubato explore", "--switch-latency-us", "--switching latency=22ms"},
     Renamed{"rubato explore", "--per-kernel", "--list kernels"},
-    Renamed{"rubato explore", "--per-pass", "--list passes"}};
+    Renamed{"rubato explore", "--per-pass", "--list passes"},
+    Renamed{"rubato explore", "--per-segment", "--list segments"},
+    Renamed{"rubato explore", "--gantt", "--timeline plan.svg"},
+    Renamed{"rubato explore", "--page", "--timeline plan.html"},
+    Renamed{"rubato explore", "--zeus", "--plan-file FOLDER"},
+    Renamed{"rubato explore", "--clock-per", "--granularity launch"},
+    Renamed{"rubato explore", "--column", "--table DESCRIPTION.toml"},
+    Renamed{"rubato explore", "--where", "--table DESCRIPTION.toml"},
+    Renamed{"rubato explore", "--missing", "--table DESCRIPTION.toml"}};
 
 // The first word the parser could not place, if that is what went wrong.
 std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) {

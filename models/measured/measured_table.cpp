@@ -43,7 +43,9 @@ Repeated repeated(const SweepKernel& kernel, const std::string& clock, std::stri
         fmt::format("kernel '{}' at {}: {} from {:g} to {:g} in one cell; expected repeats within "
                     "{:.0f} %",
                     printable(kernel.name), clock, what, low, high, percent * most),
-        {.in = {}, .hint = "rows of several runs or GPUs? choose with --where COLUMN=VALUE"});
+        {.in = {},
+         .hint = "rows of several runs or GPUs? choose with 'where' in the table's description "
+                 "(TOML)"});
   }
   Repeated out{.mean = sum(values) / static_cast<double>(values.size()), .squares = 0.0};
   for (const double value : values)
@@ -138,11 +140,11 @@ std::vector<ClockPair> chosen_clocks(const MeasuredCells& all, MissingCells miss
     if (clocks.empty())
       throw DataError(
           "no clock has all kernels measured",
-          {.in = {}, .hint = "'--missing model' fills the cells that were not measured"});
+          {.in = {}, .hint = "missing = \"model\" in the table's description (TOML) fills them"});
     if (const std::size_t left = all.clocks().size() - clocks.size(); left > 0) {
       notes.push_back(fmt::format(
-          "{} of {} clocks are left out: some kernel was not measured there ('--missing model' "
-          "fills such cells)",
+          "{} of {} clocks are left out: some kernel was not measured there (missing = \"model\" "
+          "in the table's description fills such cells)",
           left, all.clocks().size()));
     }
   }

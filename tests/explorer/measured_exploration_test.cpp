@@ -177,10 +177,11 @@ TEST(MeasuredTable, BadTablesAreRefused) {
                           "power_w is missing");
   const std::string repeated = fmt::format("{}a,510,2.6,260\n", two_kernels);
   expect_error<DataError>([&] { (void)table_of(repeated); },
-                          "in one cell; expected repeats within 25 %", "--where");
+                          "in one cell; expected repeats within 25 %",
+                          "'where' in the table's description");
   expect_error<DataError>(
       [] { (void)table_of("kernel,core_mhz,time_s,power_w\na,510,1,90\nb,1410,1,90\n"); },
-      "no clock has all kernels measured", "--missing model");
+      "no clock has all kernels measured", "missing = \"model\"");
   expect_error<DataError>(
       [] { (void)table_of("kernel,core_mhz,time_s,power_w,count\na,510,1,90,2\na,1410,1,90,3\n"); },
       "count of kernel 'a' is 3, 2 in rows before");

@@ -217,7 +217,9 @@ class TypeMaker {
     if (stage_map_.empty() && profile.stages() != virtual_stages && profile.stages() != stages) {
       throw DataError(fmt::format("{}: the profile has {} stages; the pipeline has {}",
                                   profile.name, profile.stages(), virtual_stages),
-                      {.in = {}, .hint = "say which profile stage each stage uses, e.g. 0,1,6,7"});
+                      {.in = {},
+                       .hint = "say which profile stage each stage uses: 'rubato pipeline describe "
+                               "--stage-map 0,1,6,7'"});
     }
     if (!stage_map_.empty() && stage_map_.size() != virtual_stages && stage_map_.size() != stages) {
       throw DataError(fmt::format("the stage map has {} entries; expected {}, one per stage",
