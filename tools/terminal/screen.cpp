@@ -227,7 +227,10 @@ ScreenLines screen_lines(const ShownRun& run) {
       {"Set", set_text(run, named)},
       {"Saves", saves},
       {"Rests on", rests_on},
-      {"Next", run.next.empty() ? "nothing to measure: all that counts was measured" : run.next}};
+      {"Next", !run.next.empty() ? run.next
+               : named.plan == nullptr && !bolder_text(run, named).empty()
+                   ? "rubato capture sweep: clocks measured on this GPU would narrow what is open"
+                   : "nothing to measure: all that counts was measured"}};
 }
 
 std::string screen_text(const ShownRun& run) {
@@ -310,6 +313,8 @@ void print_exploration(const ShownRun& run, const OutputTable& about,
 
 std::string play_text(std::string_view granularity, const Goal& goal, std::string_view db,
                       std::string_view plan_file) {
+  if (!plan_file.empty() && plan_file != "-" && !plan_file.ends_with(".json"))
+    return fmt::format(" To set: Zeus reads the schedules in {}\n", shell_word(plan_file));
   const std::string_view file = plan_file.empty() ? "plan.json" : plan_file;
   const std::string play =
       fmt::format("sudo -E rubato apply {} -- python3 train.py", shell_word(file));
