@@ -23,7 +23,6 @@ inline GraphExplorationInput made_exploration_input(
   for (const GraphQuestion& question : questions) {
     input.questions.push_back(
         {question.grain, question.aggregation, LeastWaste{question.slack_frac}});
-    input.own_steps = input.own_steps || question.own_steps;
   }
   input.captured_clock = parse_clock_pair(input.spec, "1593/1410");
   return input;

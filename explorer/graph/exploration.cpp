@@ -250,7 +250,6 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
     if (const auto slack_frac = allowed_frac(question)) {
       of_slacks.push_back({.grain = question.granularity,
                            .slack_frac = *slack_frac,
-                           .own_steps = input.own_steps,
                            .aggregation = question.aggregation});
     } else {
       of_goals.push_back(question);

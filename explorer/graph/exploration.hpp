@@ -41,7 +41,6 @@ struct GraphExplorationInput {
   double odds_frac =
       0.0;  ///< of being in time that an answer must have, 0 to 1; 0: whatever they are
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, >= 0: in every total
-  bool own_steps = false;     ///< see GraphQuestion
 };
 
 /// A plan as it would be played: one step's clocks for all steps, changes of clock counted.

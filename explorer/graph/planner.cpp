@@ -44,8 +44,7 @@ GraphPlanner::GraphPlanner(const GraphModel& model, const ClockGrid& grid,
       alone_(model, grid),
       beside_(model, grid, slowdown_in(alone_, defaults_, grid.default_clock())),
       held_(alone_),
-      own_(no_repeats(model.graph())),
-      shared_(step_repeats(alone_)) {
+      repeats_(step_repeats(alone_)) {
   if (switching_) validate(*switching_);
 }
 
@@ -93,7 +92,7 @@ LaunchUnits GraphPlanner::units_of(const GraphQuestion& question) const {
   using Key = std::array<std::uint32_t, 4>;
   const ExecutionGraph& graph = model_.graph();
   const Granularity grain = question.grain;
-  const StepRepeats& repeats = repeats_of(question);
+  const StepRepeats& repeats = repeats_;
   std::vector<std::uint32_t> unit_of_activity(graph.size(), 0);
   std::map<Key, std::uint32_t> known;
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
@@ -185,9 +184,9 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, double prices_at_s,
   if (near == nullptr) return;
   std::optional<SequencePlan> start;
   if (result.found()) start = SequencePlan{std::move(result.plan), std::move(result.run)};
-  auto found = sequence_plan({beside_, grid_, defaults_, uniform_, repeats_of(result.question),
-                              result.switching, result.deadline_s},
-                             simulator_, prices_of(*near), std::move(start), context);
+  auto found = sequence_plan(
+      {beside_, grid_, defaults_, uniform_, repeats_, result.switching, result.deadline_s},
+      simulator_, prices_of(*near), std::move(start), context);
   if (!found) return;
   result.plan = std::move(found->plan);
   result.run = std::move(found->run);
@@ -195,8 +194,7 @@ void GraphPlanner::answer_automatic(GraphPlanResult& result, double prices_at_s,
 
 bool GraphPlanner::shares_no_clocks(const GraphQuestion& question) const {
   return question.grain == Granularity::launch &&
-         std::ranges::none_of(repeats_of(question).steps,
-                              [](std::uint32_t steps) { return steps > 1; });
+         std::ranges::none_of(repeats_.steps, [](std::uint32_t steps) { return steps > 1; });
 }
 
 std::optional<std::vector<ClockId>> GraphPlanner::local_clocks(const LaunchUnits& units,

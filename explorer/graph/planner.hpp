@@ -148,9 +148,6 @@ class GraphPlanner {
   [[nodiscard]] LaunchUnits units_of(const GraphQuestion& question) const;
   [[nodiscard]] std::optional<std::vector<ClockId>> local_clocks(const LaunchUnits& units,
                                                                  const Goal& goal) const;
-  [[nodiscard]] const StepRepeats& repeats_of(const GraphQuestion& question) const {
-    return question.own_steps ? own_ : shared_;
-  }
   [[nodiscard]] GraphPlan plan_of(const LaunchUnits& units,
                                   const std::vector<ClockId>& clock_of_unit) const;
   [[nodiscard]] Targets targets_for(std::span<const GraphPlanResult> results,
@@ -187,7 +184,7 @@ class GraphPlanner {
   // clocks, for plans.
   LaunchCosts alone_, beside_;
   HeldEnergy held_;  // as if nothing slowed down what runs beside it
-  StepRepeats own_, shared_;
+  StepRepeats repeats_;
   // What plans of many clocks need: made when the first of them is asked for.
   struct Prices;
   std::unique_ptr<Prices> prices_;

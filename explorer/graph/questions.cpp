@@ -12,8 +12,7 @@ namespace rubato {
 
 bool takes_plans_of(const GraphQuestion& question, const GraphQuestion& other) {
   if (question.is_local() || other.is_local()) return question == other;
-  const bool has_own_steps = other.own_steps && other.grain >= Granularity::launch;
-  return other.grain <= question.grain && (question.own_steps || !has_own_steps);
+  return other.grain <= question.grain;
 }
 
 namespace {
@@ -56,11 +55,10 @@ std::vector<GraphQuestion> questions_within(std::span<const GraphQuestion> asked
     for (const Granularity grain :
          {Granularity::gpu, Granularity::pass, Granularity::kernel, Granularity::launch}) {
       if (grain > question.grain || (grain == Granularity::gpu && gpus == 1)) continue;
-      const bool own_steps = question.own_steps && grain == Granularity::launch;
-      add({grain, question.slack_frac, own_steps});
+      add({grain, question.slack_frac});
       if (!looks_at_less_time(question, grain, any_clock_frac)) continue;
       for (const double slack_frac : usual_slacks_frac)
-        if (slack_frac < question.slack_frac) add({grain, slack_frac, own_steps});
+        if (slack_frac < question.slack_frac) add({grain, slack_frac});
     }
   }
   return within;

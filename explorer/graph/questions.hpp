@@ -14,9 +14,6 @@ namespace rubato {
 struct GraphQuestion {
   Granularity grain = Granularity::kernel;
   double slack_frac = 0.0;  ///< > -1
-  /// Of launch and automatic: each step of a capture has clocks of its own. A plan file holds those
-  /// of one step only, see StepRepeats.
-  bool own_steps = false;
   /// Of automatic: least time from the effect of a change to the next request, >= 0. It counts
   /// where it is longer than the dwell of the switch model.
   double dwell_s = 0.0;

@@ -38,6 +38,11 @@ std::string set_with(const ShownPlan& plan) {
 
 Cell cell(const std::optional<double>& value) { return value ? Cell(*value) : Cell(); }
 
+Column programs(const char* key) { return {.key = key, .for_programs = true}; }
+Column people(const char* key, const char* title) {
+  return {.key = key, .title = title, .decimals = 1, .room = Room::needed, .for_people = true};
+}
+
 // The columns of plans; a terminal shows only those in which they differ.
 std::vector<Column> plan_columns(const ShownRun& run) {
   const auto none = [&](const auto& has) { return std::ranges::none_of(run.plans, has); };
@@ -52,11 +57,6 @@ std::vector<Column> plan_columns(const ShownRun& run) {
              no_sms = none([](const ShownPlan&p) { return p.as.comm_sms.has_value(); }),
              no_jitter = none([](const ShownPlan&p) { return p.jittered_s.has_value(); }),
              all_found = none([](const ShownPlan&p) { return !p.found; });
-  const auto programs = [](const char* key) { return Column{.key = key, .for_programs = true}; };
-  const auto people = [](const char* key, const char* title) {
-    return Column{
-        .key = key, .title = title, .decimals = 1, .room = Room::needed, .for_people = true};
-  };
   return {programs("granularity"),
           people("plan", "one clock for"),
           {"aggregation", "", 3, same_aggregation},

@@ -183,6 +183,45 @@ void write_plans(const PlanOptions& o, const PipelinePlanner& planner,
   tell_written(o.plan_file);
 }
 
+// What cannot be written or stored is better known before the work.
+void check_outputs(const PlanOptions& o, const LoadedPipeline& loaded) {
+  const bool per_kernel = !loaded.kernel_clocks.empty();
+  if (o.per_kernel && !per_kernel)
+    throw UsageError("--list kernels: a profile holds times of passes, not of kernels");
+  if (!o.db.empty()) check_storable(loaded.work);
+  if (is_folder(o.plan_file) && per_kernel && o.input.clock_per == "kernel") {
+    throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
+                     {.in = {},
+                      .hint = "--plan-file plan.json writes it, or plan with --granularity "
+                              "microbatch"});
+  }
+}
+
+// The plan of each goal, in their order.
+std::vector<PipelineResult> plans_for(const PlanOptions& o, const LoadedPipeline& loaded,
+                                      const PipelinePlanner& planner, const PlannerOptions& options,
+                                      const RunContext& context) {
+  const auto intervals = intervals_of(loaded, options.switching);
+  const auto verdict = [&](const PipelineResult& plan) {
+    return verdict_of(loaded, plan, options.switching);
+  };
+  std::vector<PipelineResult> by_deadline =
+      plan_with_odds(planner, intervals ? &*intervals : nullptr, options.deadlines_s,
+                     o.odds_pct / percent, context);
+  std::vector<PipelineResult> plans;
+  auto next = by_deadline.begin();
+  for (const Goal& goal : o.goals) {
+    const bool by_time = std::holds_alternative<LeastWaste>(goal);
+    PipelineResult& plan = plans.emplace_back(
+        by_time ? std::move(*next++) : plan_of_goal(planner, goal, verdict, context));
+    if (!plan.found()) continue;
+    if (!by_time && intervals) plan.interval = intervals->of(plan.plan);
+    plan.verdict = verdict(plan);
+    plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
+  }
+  return plans;
+}
+
 }  // namespace
 
 ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context) {
@@ -197,16 +236,7 @@ ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context)
   if (!o.db.empty()) (void)open_result_database(o.db);  // better known before the work
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
-  const std::vector<KernelClocks>& kernel_clocks = loaded.kernel_clocks;
-  if (o.per_kernel && kernel_clocks.empty())
-    throw UsageError("--list kernels: a profile holds times of passes, not of kernels");
-  if (!o.db.empty()) check_storable(work);
-  if (is_folder(o.plan_file) && !kernel_clocks.empty() && o.input.clock_per == "kernel") {
-    throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
-                     {.in = {},
-                      .hint = "--plan-file plan.json writes it, or plan with --granularity "
-                              "microbatch"});
-  }
+  check_outputs(o, loaded);
   PlannerOptions options = planner_options(o.input);
   const double baseline_s = simulate(work, highest_clocks(work)).time_s;
   for (const double slack_pct : o.input.slacks_pct)
@@ -214,35 +244,12 @@ ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context)
   give_parts();
   const TimeLimit limit(line.limits.time_s, context);
   const PipelinePlanner planner(work, options, limit.context());
-  const auto intervals = intervals_of(loaded, options.switching);
-  const auto judge = [&](PipelineResult& plan) {
-    if (!plan.found()) return;
-    plan.verdict = verdict_of(loaded, plan, options.switching);
-    plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
-  };
-  std::vector<PipelineResult> by_deadline =
-      plan_with_odds(planner, intervals ? &*intervals : nullptr, options.deadlines_s,
-                     o.odds_pct / percent, limit.context());
-  std::vector<PipelineResult> plans;
-  auto next = by_deadline.begin();
-  for (const Goal& goal : o.goals) {
-    if (std::holds_alternative<LeastWaste>(goal)) {
-      plans.push_back(std::move(*next++));
-    } else {
-      plans.push_back(plan_of_goal(
-          planner, goal,
-          [&](const PipelineResult& plan) { return verdict_of(loaded, plan, options.switching); },
-          limit.context()));
-      if (intervals && plans.back().found())
-        plans.back().interval = intervals->of(plans.back().plan);
-    }
-    judge(plans.back());
-  }
+  const std::vector<PipelineResult> plans = plans_for(o, loaded, planner, options, limit.context());
   const ShownRun shown = shown_run(o.input, loaded, planner, plans, o.jitter_frac,
                                    o.odds_pct / percent, line.db, line.plan_file);
   const OutputTable passes = passes_table(work, plans),
-                    kernels =
-                        o.per_kernel ? kernels_table(work, plans, kernel_clocks) : OutputTable({});
+                    kernels = o.per_kernel ? kernels_table(work, plans, loaded.kernel_clocks)
+                                           : OutputTable({});
   print_exploration(shown, about_table(o.input, planner),
                     std::array{ListedTable{"passes", &passes}, ListedTable{"kernels", &kernels}},
                     line.lists, line.format);
