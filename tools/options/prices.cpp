@@ -25,12 +25,11 @@ void add_prices_option(CommandLine& app, std::string& text) {
 Prices prices_of(const std::string& text) {
   Prices prices;
   for (const auto& [name, value] : named_values("--prices", text, {"kwh", "gpu-hour", "pue"})) {
-    const auto number = [&](double least) {
-      return number_of("--prices", name, value, least, most);
-    };
-    if (name == "pue") prices.pue = number(1.0);
-    if (name == "gpu-hour") prices.per_gpu_hour = number(0.0);
-    if (name == "kwh") prices.per_kwh = number(0.0);
+    const double least = name == "pue" ? 1.0 : 0.0;
+    const double number = number_of("--prices", name, value, least, most);
+    if (name == "pue") prices.pue = number;
+    if (name == "gpu-hour") prices.per_gpu_hour = number;
+    if (name == "kwh") prices.per_kwh = number;
   }
   if (!(prices.per_kwh > 0.0))
     throw UsageError("--prices needs a price of energy > 0",

@@ -63,6 +63,34 @@ std::vector<std::string> tables_of(std::string_view kind) {
   return {"plans", "notes", "slacks", "passes", "kernels", "segments"};
 }
 
+// The headings of --help, and what stands below the options.
+void group_options(CommandLine& app) {
+  app.group("What is planned",
+            {"--stages", "--microbatches", "--schedule", "--blocked-power", "--step", "--partial",
+             "--captured-clock", "--power", "--power-gpu", "--power-period", "--power-zone",
+             "--also", "--disturb", "--comm-sms"});
+  app.group("Question", {"--goal", "--slack", "--odds", "--budget", "--prices", "--granularity",
+                         "--aggregation"});
+  app.group("GPU and power",
+            {"--gpu", "--clocks", "--power-limit", "--host-power", "--cluster", "--table"});
+  app.group("Changes of clock", {"--switching"});
+  app.group("Search", {"--time-limit", "--gap"});
+  app.group("Output", {"--db", "--plan-file", "--timeline", "--list", "--json", "--csv",
+                       "--json-lines", "--output"});
+  app.footer(
+      "\nChange is against the default clocks of the same GPU, work and power limit.\n"
+      "Examples:\n"
+      "  rubato explore gpt3-xl --slack 2 --db results.db\n"
+      "  rubato explore run.pt.trace.json.gz --power smi.csv --slack 1\n"
+      "  rubato explore full.json.gz --also slow.json.gz@1050\n"
+      "  rubato explore 'rank*.pt.trace.json.gz' --slack 1 --granularity gpu,pass\n"
+      "  rubato explore stages.csv --blocked-power 84 --microbatches 12 --slack 0,5,10\n"
+      "  rubato explore gpt3-xl --stages 4 --slack 5 --plan-file plan.json\n"
+      "  rubato explore gpt3-xl --goal time --budget 280W\n"
+      "  rubato explore gpt3-xl --goal cost --prices kwh=0.12,gpu-hour=0.05\n"
+      "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --slack 5");
+}
+
 }  // namespace
 
 void add_explore_options(CommandLine& app, ExploreOptions& o) {
@@ -115,30 +143,7 @@ void add_explore_options(CommandLine& app, ExploreOptions& o) {
       ->delimiter(',')
       ->one_word();
   add_format_options(app, o.format);
-  app.group("What is planned",
-            {"--stages", "--microbatches", "--schedule", "--blocked-power", "--step", "--partial",
-             "--captured-clock", "--power", "--power-gpu", "--power-period", "--power-zone",
-             "--also", "--disturb", "--comm-sms"});
-  app.group("Question", {"--goal", "--slack", "--odds", "--budget", "--prices", "--granularity",
-                         "--aggregation"});
-  app.group("GPU and power",
-            {"--gpu", "--clocks", "--power-limit", "--host-power", "--cluster", "--table"});
-  app.group("Changes of clock", {"--switching"});
-  app.group("Search", {"--time-limit", "--gap"});
-  app.group("Output", {"--db", "--plan-file", "--timeline", "--list", "--json", "--csv",
-                       "--json-lines", "--output"});
-  app.footer(
-      "\nChange is against the default clocks of the same GPU, work and power limit.\n"
-      "Examples:\n"
-      "  rubato explore gpt3-xl --slack 2 --db results.db\n"
-      "  rubato explore run.pt.trace.json.gz --power smi.csv --slack 1\n"
-      "  rubato explore full.json.gz --also slow.json.gz@1050\n"
-      "  rubato explore 'rank*.pt.trace.json.gz' --slack 1 --granularity gpu,pass\n"
-      "  rubato explore stages.csv --blocked-power 84 --microbatches 12 --slack 0,5,10\n"
-      "  rubato explore gpt3-xl --stages 4 --slack 5 --plan-file plan.json\n"
-      "  rubato explore gpt3-xl --goal time --budget 280W\n"
-      "  rubato explore gpt3-xl --goal cost --prices kwh=0.12,gpu-hour=0.05\n"
-      "  rubato explore --table sweep.csv --gpu a100-sxm4-80gb --slack 5");
+  group_options(app);
 }
 
 void refuse_options(const CommandLine& line, std::string_view kind) {
