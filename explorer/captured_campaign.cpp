@@ -62,7 +62,7 @@ GpuSpec captured_twice(GpuSpec spec, const std::vector<Kernel>& step, const Kern
     CaptureObservation& one = captures.emplace_back();
     one.clock = grid[id_at<ClockId>(i)];
     for (const SweepKernel* kernel : kernels)
-      one.times.push_back(TypicalTime{measured_cost(*kernel, clocks[i])->time_s, error, 1});
+      one.times.emplace_back(TypicalTime{measured_cost(*kernel, clocks[i])->time_s, error, 1});
   }
   Trace trace;
   trace.name = "campaign";
