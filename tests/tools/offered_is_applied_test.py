@@ -231,8 +231,11 @@ class Stage:
         core, mem = self.gpu.in_force
         if core is None and mem is None:
             return default[2:]
-        # A state has its clocks in a row. That of the default clocks, which the driver may choose, has one less.
+        # A state has its clocks in a row. That of the default clocks, which the driver may choose, has one less, where it does not stand
+        # twice: then it is the one whose highest clock takes their time.
         fit = [state for state in states if len(state) == min(map(len, states))] if mem is None else [state for state in states if abs(state[0][1] - mem) < 1]
+        if mem is None and len(fit) > 1:
+            fit = [min(states, key=lambda state: abs(state[-1][2] - default[2]))]
         state = max(fit, key=len)
         return state[-1][2:] if core is None else min(state, key=lambda one: abs(one[0] - core))[2:]
 
@@ -325,7 +328,8 @@ def check_stages(folder, name, *plan):
         blocked_w, = rows.execute("SELECT blocked_power_w FROM runs").fetchone()
         time_s, energy_j = play_stages(file, cells, blocked_w)
         for quantity, found, promised in (("time", time_s, file.chosen.promise.time_s), ("energy", energy_j, file.chosen.promise.energy_j)):
-            check(f"{what}: {quantity} is what was promised", abs(found / promised - 1) <= PROMISE, f"{found:.6g} instead of {promised:.6g}")
+            least = -2 * PROMISE if quantity == "time" else -PROMISE  # stages may be asked for clocks a little early, and end so
+            check(f"{what}: {quantity} is what was promised", least <= found / promised - 1 <= PROMISE, f"{found:.6g} instead of {promised:.6g}")
         played += 1
     print(f"{name}: {played} plans of stages applied")
     return played

@@ -96,7 +96,7 @@ def host_power_page(page, folder):
     assert "200 W per GPU, the rest of the node" in text(page, "main")
     slide(page, "pass", 5)
     again = shlex.split(text(page, "#slider-line code").split("#")[0])
-    assert again[:2] == ["rubato", "explore"] and again[again.index("--host-power") + 1] == "200.0", again
+    assert again[:2] == ["rubato", "explore"] and float(again[again.index("--host-power") + 1]) == 200.0, again
 
 
 def interactions(page):
