@@ -7,7 +7,10 @@
 
 #include "common/numbers.hpp"
 #include "explorer/graph/exploration.hpp"
+#include "tests/explorer/graph/all_plans.hpp"
 #include "tests/made_exploration.hpp"
+#include "tests/paths.hpp"
+#include "traces/import/readers.hpp"
 
 namespace rubato {
 namespace {
@@ -50,6 +53,48 @@ TEST(SingleClocks, AreTheBestOfAllThatHaveTheOdds) {
     }
   }
   EXPECT_GT(saving, 8);
+}
+
+// One clock for all may take the whole step in time and one of its passes beyond its own limit.
+TEST(SingleClocks, DoNotStandForPlansOfLocalAggregation) {
+  constexpr double rounding = 1e-9;
+  GraphExplorationInput input = made_exploration_input({.layers = 2}, {});
+  input.captures = {
+      import_capture(source_dir() / "docs/examples/run.pt.trace.json.gz")};  // waits leave it time
+  input.grid = "mem=1593 core=1200:1410:15";
+  for (const Granularity granularity : {Granularity::pass, Granularity::kernel}) {
+    for (const double slack : {0.01, 0.02, 0.05})
+      input.questions.push_back({granularity, Aggregation::local, LeastWaste{slack}});
+  }
+  for (const double odds : {0.5, 0.9}) {
+    input.odds_frac = odds;
+    const GraphExploration found = explore_captured(input);
+    const GraphModel& model = *found.model;
+    const ExecutionGraph& graph = model.graph();
+    const ClockGrid& grid = found.planner->grid();
+    for (const GraphPlanOutcome& outcome : found.plans) {
+      const GraphPlanResult& local = outcome.result;
+      ASSERT_TRUE(local.found());
+      std::uint32_t units = 0;
+      const auto unit_of = units_by_definition(model, local.question.grain, units);
+      std::vector<double> taken_s(units, 0.0), default_s(units, 0.0);
+      for (std::size_t i = 0; i < graph.size(); ++i) {
+        if (model.work()[i] <= 0.0) continue;
+        const Activity& launch = graph.activities()[i];
+        const auto alone_s = [&](ClockId clock) {
+          return model.work()[i] *
+                 model
+                     .evaluate(launch.kernel, grid[clock], model.throttle_of(*graph.gpu_of(launch)))
+                     .time_s;
+        };
+        taken_s[unit_of[i]] += alone_s(local.plan.clock_of_activity[i]);
+        default_s[unit_of[i]] += alone_s(grid.default_clock());
+      }
+      const double limit = (1.0 + local.question.slack_frac) * (1.0 + rounding);
+      for (std::uint32_t unit = 0; unit < units; ++unit)
+        EXPECT_LE(taken_s[unit], limit * default_s[unit]) << limit << ", " << odds;
+    }
+  }
 }
 
 }  // namespace
