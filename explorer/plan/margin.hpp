@@ -64,11 +64,11 @@ struct MarginTarget {
 
 /// What was asked for, with the odds asked for: a plan that lacks them is made for less time. Where
 /// none has them, it is the default clocks, if these are in time.
-/// @param run          what differs by kind of run:
-///   planned(targets)          one plan for each; may raise a target that no plan keeps
-///   appraise(question, plan)  adds its odds; what it keeps with the odds asked for, nothing if
-///   late energy_frac(plan)         its change against the default clocks kept_defaults(question,
-///   asked)  the default clocks, appraised
+/// @param run          what differs by kind of run. planned(targets): one plan for each, which may
+///                     raise a target that no plan keeps. appraise(question, plan): adds its odds;
+///                     what it keeps with the odds asked for, nothing if late. energy_frac(plan):
+///                     its change against the default clocks. kept_defaults(question, asked): the
+///                     default clocks, appraised
 /// @param asked        plan for each question
 /// @param first_frac   slacks that these were made for, those of the questions or less
 /// @param slacks_frac  of the questions

@@ -16,17 +16,10 @@ std::int64_t distinct(const Values& values) {
   return std::ssize(std::set(values.begin(), values.end()));
 }
 
+// Whether an interval of the change of energy says that a plan saves, or that it does not.
+bool is_decided(double low, double high) { return low >= 0.0 || high < 0.0; }
+
 }  // namespace
-
-bool saves(const PlanResult& plan) {
-  return !plan.interval || !std::holds_alternative<LeastWaste>(plan.question.goal) ||
-         plan.interval->energy.low_pct >= 0.0 || plan.interval->energy.high_pct < 0.0;
-}
-
-bool saves(const GraphPlanOutcome& plan) {
-  return plan.goal || !plan.result.found() || plan.interval.low.energy_frac >= 0.0 ||
-         plan.interval.high.energy_frac < 0.0;
-}
 
 Contender contender_of(const Exploration& found, const PlanResult& plan) {
   const Totals& base = found.baseline.total;
@@ -38,7 +31,8 @@ Contender contender_of(const Exploration& found, const PlanResult& plan) {
   one.verdict = plan.verdict;
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = found.odds_frac;
-  one.saves = saves(plan);
+  if (plan.interval && allowed_frac(plan.question))
+    one.saves = is_decided(plan.interval->energy.low_pct, plan.interval->energy.high_pct);
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   one.clock_changes = static_cast<std::int64_t>(applied.clock_switches);
   one.clocks = distinct(plan.plan.clock_of_site);
@@ -62,7 +56,8 @@ Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& pl
   one.verdict = plan.verdict;
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = found.odds_frac;
-  one.saves = saves(plan);
+  if (!plan.goal && result.found())
+    one.saves = is_decided(plan.interval.low.energy_frac, plan.interval.high.energy_frac);
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   if (plan.counted) {
     one.clock_changes = static_cast<std::int64_t>(plan.counted->clock_changes);

@@ -13,11 +13,6 @@
 
 namespace rubato {
 
-/// False where the 90 % interval of a plan for a slack holds saving and not saving. True where it
-/// has no interval, or another goal.
-[[nodiscard]] bool saves(const PlanResult& plan);
-[[nodiscard]] bool saves(const GraphPlanOutcome& plan);
-
 /// @param plan  of `found`
 [[nodiscard]] Contender contender_of(const Exploration& found, const PlanResult& plan);
 [[nodiscard]] Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& plan);

@@ -92,7 +92,7 @@ ShownRun shown_run(const PipelineInput& input, const LoadedPipeline& loaded,
     ShownPlan& shown = run.plans.emplace_back();
     shown.as = contender_of(planner, plan);
     if (input.clock_per == "kernel") shown.as.granularity = "launch";
-    shown.goal = plan.goal.value_or(LeastWaste{.slack_frac = shown.as.slack_frac});
+    shown.goal = asked_goal(planner, plan);
     shown.status = plan.status;
     shown.deadline_s = plan.deadline_s;
     shown.bolder = plan.bolder;

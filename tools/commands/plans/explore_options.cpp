@@ -14,7 +14,7 @@ namespace rubato {
 
 namespace {
 
-// Why a kind of run cannot answer. The one place that refuses by kind.
+// Why a kind of run cannot use an option. What questions it has no plans for: plan/refusals.hpp.
 struct Refusal {
   const char* option;
   std::string_view kinds;  ///< with spaces
