@@ -297,9 +297,12 @@ void print_exploration(const ShownRun& run, const OutputTable& about,
   if (json) asked = {{"run", &about}, {"answer", &lines}, {"answers", &answers}};
   if (!terminal || is_listed("plans")) asked.push_back({"plans", &plans});
   if (json || is_listed("notes")) asked.push_back({"notes", &notes});
+  std::vector<OutputTable> made;
+  made.reserve(tables.size());
   for (const ListedTable& one : tables) {
-    if (is_listed(one.name) || (json && one.always && one.table->rows() > 0))
-      asked.push_back({one.name, one.table});
+    if (!is_listed(one.name) && !(json && one.always)) continue;
+    made.push_back(one.make());
+    if (is_listed(one.name) || made.back().rows() > 0) asked.push_back({one.name, &made.back()});
   }
   if (terminal) {
     print(screen_text(run) + '\n');

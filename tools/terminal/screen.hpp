@@ -3,6 +3,7 @@
 // was planned, what to set, what it saves, what that rests on and what to measure next; a table of
 // plans; notes that change a decision.
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -70,10 +71,10 @@ using ScreenLines = std::vector<std::pair<std::string_view, std::string>>;
 /// At most three notes, those with the largest effect first.
 [[nodiscard]] std::string notes_text(const ShownRun& run);
 
-/// A table of --list; `always`: JSON has it unasked.
+/// A table of --list, made where it is printed; `always`: JSON has it unasked, unless it is empty.
 struct ListedTable {
   std::string_view name;
-  const OutputTable* table;
+  std::function<OutputTable()> make;
   bool always = false;
 };
 
@@ -85,7 +86,7 @@ void print_exploration(const ShownRun& run, const OutputTable& about,
                        std::span<const ListedTable> tables, const std::vector<std::string>& listed,
                        OutputFormat format);
 
-/// Where the marks of default clocks and of plans say why, as notes on what a page draws.
+/// The five lines as text, as wide as the terminal.
 [[nodiscard]] std::string screen_text(const ShownRun& run);
 
 /// What plays a plan of several clocks, as lines to type.

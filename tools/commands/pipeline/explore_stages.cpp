@@ -36,12 +36,12 @@ namespace rubato {
 
 namespace {
 
-struct PlanOptions {
+// What the line asks for, as a pipeline.
+struct AskedStages {
+  const ExploreOptions& line;
   PipelineInput input;
   std::vector<Goal> goals;
-  double odds_pct = 0.0, jitter_frac = 0.0;
-  bool per_kernel = false;
-  std::string db, timeline, plan_file;
+  double jitter_frac = 0.0;
 };
 
 // Of a pipeline as planned only jitter; slow stages have plans of their own.
@@ -131,7 +131,7 @@ std::string title_of(const PipelineResult& plan) {
   return fmt::format("plan for {:.5g} s", plan.deadline_s);
 }
 
-void write_timeline(const PlanOptions& o, const PipelineWork& work,
+void write_timeline(const AskedStages& o, const PipelineWork& work,
                     const std::vector<PipelineResult>& plans) {
   const PipelinePlan highest = highest_clocks(work);
   const SwitchModel switching = switch_model(o.input);
@@ -139,25 +139,25 @@ void write_timeline(const PlanOptions& o, const PipelineWork& work,
   for (const PipelineResult& plan : plans) {
     if (plan.found()) tracks.push_back({title_of(plan), &plan.plan, switching});
   }
-  FileWriter file(o.timeline);
+  FileWriter file(o.line.timeline);
   write_pipeline_timeline([&](std::string_view text) { file.write(text); }, work, tracks);
   tell_written(file.commit());
 }
 
 // Pictures by the name of the file: Chrome trace, Gantt chart, page.
-void write_timeline(const PlanOptions& o, const PipelinePlanner& planner,
+void write_timeline(const AskedStages& o, const PipelinePlanner& planner,
                     const std::vector<PipelineResult>& plans, const ShownRun& shown) {
   const PipelineWork& work = planner.work();
-  if (o.timeline.empty()) return;
-  if (o.timeline.ends_with(".json")) return write_timeline(o, work, plans);
-  if (o.timeline.ends_with(".svg")) {
+  if (o.line.timeline.empty()) return;
+  if (o.line.timeline.ends_with(".json")) return write_timeline(o, work, plans);
+  if (o.line.timeline.ends_with(".svg")) {
     std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
     for (const PipelineResult& plan : plans) {
       if (plan.found()) drawn.push_back({title_of(plan), &plan.run});
     }
-    return write_output(o.timeline, gantt_svg(work, drawn));
+    return write_output(o.line.timeline, gantt_svg(work, drawn));
   }
-  write_output(o.timeline,
+  write_output(o.line.timeline,
                pipeline_page(planner, plans,
                              {describe(o.input, work), baseline_name(o.input),
                               shown.rests_on + '\n' + notes_text(shown), doubts_of(shown)},
@@ -168,28 +168,28 @@ bool is_folder(const std::string& plan_file) {
   return !plan_file.empty() && plan_file != "-" && !plan_file.ends_with(".json");
 }
 
-void write_plans(const PlanOptions& o, const PipelinePlanner& planner,
+void write_plans(const AskedStages& o, const PipelinePlanner& planner,
                  const std::vector<PipelineResult>& plans, const LoadedPipeline& loaded,
                  const RunContext& context) {
-  if (o.plan_file.empty() || std::ranges::none_of(plans, &PipelineResult::found)) return;
-  if (!is_folder(o.plan_file))
-    return write_plan_file(o.plan_file,
+  if (o.line.plan_file.empty() || std::ranges::none_of(plans, &PipelineResult::found)) return;
+  if (!is_folder(o.line.plan_file))
+    return write_plan_file(o.line.plan_file,
                            file_of_plans(o.input, planner, plans, loaded, context.command_line));
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (!plans[i].found()) continue;
-    write_file(std::filesystem::path(o.plan_file) / zeus_file_name(i),
+    write_file(std::filesystem::path(o.line.plan_file) / zeus_file_name(i),
                zeus_schedule(planner.work(), plans[i].plan, plans[i].run));
   }
-  tell_written(o.plan_file);
+  tell_written(o.line.plan_file);
 }
 
 // What cannot be written or stored is better known before the work.
-void check_outputs(const PlanOptions& o, const LoadedPipeline& loaded) {
+void check_outputs(const AskedStages& o, const LoadedPipeline& loaded) {
   const bool per_kernel = !loaded.kernel_clocks.empty();
-  if (o.per_kernel && !per_kernel)
+  if (lists(o.line, "kernels") && !per_kernel)
     throw UsageError("--list kernels: a profile holds times of passes, not of kernels");
-  if (!o.db.empty()) check_storable(loaded.work);
-  if (is_folder(o.plan_file) && per_kernel && o.input.clock_per == "kernel") {
+  if (!o.line.db.empty()) check_storable(loaded.work);
+  if (is_folder(o.line.plan_file) && per_kernel && o.input.clock_per == "kernel") {
     throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
                      {.in = {},
                       .hint = "--plan-file plan.json writes it, or plan with --granularity "
@@ -198,7 +198,7 @@ void check_outputs(const PlanOptions& o, const LoadedPipeline& loaded) {
 }
 
 // The plan of each goal, in their order.
-std::vector<PipelineResult> plans_for(const PlanOptions& o, const LoadedPipeline& loaded,
+std::vector<PipelineResult> plans_for(const AskedStages& o, const LoadedPipeline& loaded,
                                       const PipelinePlanner& planner, const PlannerOptions& options,
                                       const RunContext& context) {
   const auto intervals = intervals_of(loaded, options.switching);
@@ -207,7 +207,7 @@ std::vector<PipelineResult> plans_for(const PlanOptions& o, const LoadedPipeline
   };
   std::vector<PipelineResult> by_deadline =
       plan_with_odds(planner, intervals ? &*intervals : nullptr, options.deadlines_s,
-                     o.odds_pct / percent, context);
+                     o.line.questions.odds_pct / percent, context);
   std::vector<PipelineResult> plans;
   auto next = by_deadline.begin();
   for (const Goal& goal : o.goals) {
@@ -225,15 +225,11 @@ std::vector<PipelineResult> plans_for(const PlanOptions& o, const LoadedPipeline
 }  // namespace
 
 ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context) {
-  PlanOptions o{.input = input_of(line),
-                .goals = goals_of(line.questions),
-                .odds_pct = line.questions.odds_pct,
-                .jitter_frac = jitter_of(line.disturb),
-                .per_kernel = lists(line, "kernels"),
-                .db = line.db,
-                .timeline = line.timeline,
-                .plan_file = line.plan_file};
-  if (!o.db.empty()) (void)open_result_database(o.db);  // better known before the work
+  const AskedStages o{.line = line,
+                      .input = input_of(line),
+                      .goals = goals_of(line.questions),
+                      .jitter_frac = jitter_of(line.disturb)};
+  if (!o.line.db.empty()) (void)open_result_database(o.line.db);  // better known before the work
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
   check_outputs(o, loaded);
@@ -246,15 +242,16 @@ ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context)
   const PipelinePlanner planner(work, options, limit.context());
   const std::vector<PipelineResult> plans = plans_for(o, loaded, planner, options, limit.context());
   const ShownRun shown = shown_run(o.input, loaded, planner, plans, o.jitter_frac,
-                                   o.odds_pct / percent, line.db, line.plan_file);
-  const OutputTable passes = passes_table(work, plans),
-                    kernels = o.per_kernel ? kernels_table(work, plans, loaded.kernel_clocks)
-                                           : OutputTable({});
-  print_exploration(shown, about_table(o.input, planner),
-                    std::array{ListedTable{"passes", &passes}, ListedTable{"kernels", &kernels}},
-                    line.lists, line.format);
+                                   o.line.questions.odds_pct / percent, line.db, line.plan_file);
+  print_exploration(
+      shown, about_table(o.input, planner),
+      std::array{
+          ListedTable{"passes", [&] { return passes_table(work, plans); }},
+          ListedTable{"kernels", [&] { return kernels_table(work, plans, loaded.kernel_clocks); }}},
+      line.lists, line.format);
   // First, so that a file that cannot be written loses nothing. Parts cannot be stored as such.
-  if (!o.db.empty() && !is_part()) store_pipeline(o.db, planner, plans, o.input, loaded, context);
+  if (!o.line.db.empty() && !is_part())
+    store_pipeline(o.line.db, planner, plans, o.input, loaded, context);
   write_timeline(o, planner, plans, shown);
   write_plans(o, planner, plans, loaded, context);
   return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done

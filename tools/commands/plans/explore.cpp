@@ -75,14 +75,17 @@ void write_timeline(const ExploreOptions& o, const ExplorationInput& input,
 void print_results(const ExploreOptions& o, const ExplorationInput& input, const Exploration& found,
                    const RunContext& context) {
   const std::string name = heading_name(o, input);
-  const OutputTable passes = passes_table(found), kernels = kernels_table(input.trace, found),
-                    segments = segments_table(input.trace, found),
-                    slacks = slack_steps_table(slack_ladder(input, found, context),
-                                               found.baseline.total, prices_of(found));
   print_exploration(
       shown_run(name, input, found, o.db, o.plan_file), run_table(name, input, found),
-      std::array{ListedTable{"slacks", &slacks, true}, ListedTable{"passes", &passes},
-                 ListedTable{"kernels", &kernels}, ListedTable{"segments", &segments}},
+      std::array{ListedTable{"slacks",
+                             [&] {
+                               return slack_steps_table(slack_ladder(input, found, context),
+                                                        found.baseline.total, prices_of(found));
+                             },
+                             true},
+                 ListedTable{"passes", [&] { return passes_table(found); }},
+                 ListedTable{"kernels", [&] { return kernels_table(input.trace, found); }},
+                 ListedTable{"segments", [&] { return segments_table(input.trace, found); }}},
       o.lists, o.format);
 }
 

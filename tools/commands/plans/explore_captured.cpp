@@ -136,16 +136,15 @@ std::string priorities_text(const std::vector<Capture>& captures) {
 void print_result(const ExploreOptions& o, const GraphExplorationInput& input,
                   const GraphRequest& request, const GraphExploration& found) {
   const auto measurement = next_measurement(found);
-  const OutputTable kernels = lists(o, "kernels") ? captured_kernels_table(found) : OutputTable({}),
-                    collectives = collectives_table(found), comm_sms = comm_sms_table(found),
-                    next = next_table(measurement);
   ShownRun shown = shown_run(input, request, found, o.db, o.plan_file);
   shown.next = next_text(measurement,
                          effective_core_mhz(found.model->spec(), found.model->captured_clock()));
   print_exploration(
       shown, captured_run_table(request, found),
-      std::array{ListedTable{"kernels", &kernels}, ListedTable{"collectives", &collectives, true},
-                 ListedTable{"comm_sms", &comm_sms, true}, ListedTable{"next", &next, true}},
+      std::array{ListedTable{"kernels", [&] { return captured_kernels_table(found); }},
+                 ListedTable{"collectives", [&] { return collectives_table(found); }, true},
+                 ListedTable{"comm_sms", [&] { return comm_sms_table(found); }, true},
+                 ListedTable{"next", [&] { return next_table(measurement); }, true}},
       o.lists, o.format);
 }
 
