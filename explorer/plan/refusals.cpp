@@ -1,5 +1,6 @@
 #include "explorer/plan/refusals.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -66,13 +67,24 @@ constexpr std::array refusals{
             "passes that wait for it"},
 };
 
+// Null: it is answered.
+const Refusal* refusal_of(RunKind kind, const Question& question) {
+  const auto refuses = [&](const Refusal& one) {
+    return one.kind.value_or(kind) == kind && one.is_asked(question);
+  };
+  const auto found = std::ranges::find_if(refusals, refuses);
+  return found == refusals.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
+bool is_answerable(RunKind kind, const Question& question) {
+  return refusal_of(kind, question) == nullptr;
+}
+
 void refuse_unanswerable(RunKind kind, const Question& question) {
-  for (const Refusal& one : refusals) {
-    if (one.kind.value_or(kind) == kind && one.is_asked(question))
-      throw UsageError(std::string(one.because), {.in = {}, .hint = std::string(one.hint)});
-  }
+  if (const Refusal* one = refusal_of(kind, question))
+    throw UsageError(std::string(one->because), {.in = {}, .hint = std::string(one->hint)});
 }
 
 }  // namespace rubato

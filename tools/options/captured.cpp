@@ -21,6 +21,7 @@
 #include "models/validation/logged_power.hpp"
 #include "models/validation/model_errors.hpp"
 #include "tools/command_line.hpp"
+#include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/capture_match.hpp"
@@ -74,9 +75,7 @@ GpuSpec with_other_captures(const GpuSpec& spec, const Capture& first, const Clo
             fmt::format("--also {}: there is a capture at this clock already", text),
             {.in = {}, .hint = "a capture at another core clock says what the clock changes"});
     }
-    const Capture capture = import_capture(file.file, {.partial = partial});
-    for (const std::string& line : capture.left_out)
-      tell("note: {}: left out: {}\n", printable(file.file), printable(line));
+    const Capture capture = read_told_capture(file.file, partial);
     observed.push_back({.clock = at, .times = typical_times(step, capture), .power = {}});
     double found_s = 0.0, all_s = 0.0, then_s = 0.0;
     for (std::size_t k = 0; k < step.kernels.size(); ++k) {
@@ -108,6 +107,13 @@ GpuSpec with_other_captures(const GpuSpec& spec, const Capture& first, const Clo
   GpuSpec frame = spec;
   drop_reported_errors(frame);
   return fit_captures(frame, common, observed).spec;
+}
+
+Capture read_told_capture(const std::string& file, bool partial) {
+  Capture capture = import_capture(file, {.partial = partial});
+  for (const std::string& line : capture.left_out)
+    tell("note: {}: left out: {}\n", printable(with_input_named(file)), printable(line));
+  return capture;
 }
 
 PowerLog read_told_power_log(const std::filesystem::path& path, const PowerLogOptions& options) {

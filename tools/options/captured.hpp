@@ -47,6 +47,9 @@ struct ClockedFile {
 /// outlive parsing.
 void add_captured_clock_options(CommandLine& app, CapturedClockOptions& options);
 
+/// import_capture(), with a note on standard error for each kind of record that was left out.
+[[nodiscard]] Capture read_told_capture(const std::string& file, bool partial = false);
+
 /// read_power_log(), with a note on standard error for each kind of line that was left out.
 [[nodiscard]] PowerLog read_told_power_log(const std::filesystem::path& path,
                                            const PowerLogOptions& options);

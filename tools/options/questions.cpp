@@ -60,12 +60,6 @@ Goal energy_goal(const std::string& slack) {
   return LeastWaste{.slack_frac = *pct / percent};
 }
 
-// Whether granularity `segment` can answer the question.
-bool is_of_segments(const Question& question) {
-  return std::holds_alternative<LeastWaste>(question.goal) &&
-         question.aggregation == Aggregation::global;
-}
-
 // The goals that are asked for, by name; what an option sets needs no name.
 std::vector<std::string> names_of(const QuestionOptions& o) {
   std::vector<std::string> names = o.goals;
@@ -153,23 +147,24 @@ std::vector<Goal> goals_of(const QuestionOptions& o) {
   return goals;
 }
 
-std::vector<Aggregation> aggregations_of(const QuestionOptions& o) {
-  std::vector<Aggregation> values;
-  std::ranges::transform(o.aggregations, std::back_inserter(values), aggregation_of);
+std::vector<Granularity> granularities_of(const QuestionOptions& o) {
+  std::vector<Granularity> values;
+  std::ranges::transform(o.granularities, std::back_inserter(values), granularity_of);
   return values;
 }
 
-std::vector<Question> questions_of(const QuestionOptions& o) {
+std::vector<Question> questions_of(const QuestionOptions& o, RunKind kind,
+                                   const std::vector<Granularity>& granularities) {
   std::vector<Question> questions;
   for (const Goal& goal : goals_of(o)) {
-    for (const std::string& granularity : o.granularities) {
+    for (const Granularity granularity : granularities) {
       for (const std::string& aggregation : o.aggregations) {
-        Question question{granularity_of(granularity), aggregation_of(aggregation), goal};
-        if (question.granularity == Granularity::automatic) {
-          if (!o.granularities_given && !is_of_segments(question)) continue;
-          question.counts_changes = !o.switching_given;
-        }
-        questions.push_back(question);
+        const Question question{
+            .granularity = granularity,
+            .aggregation = aggregation_of(aggregation),
+            .goal = goal,
+            .counts_changes = granularity == Granularity::automatic && !o.switching_given};
+        if (o.granularities_given || is_answerable(kind, question)) questions.push_back(question);
       }
     }
   }

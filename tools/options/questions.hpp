@@ -6,6 +6,7 @@
 
 #include "common/numbers.hpp"
 #include "explorer/exploration.hpp"
+#include "explorer/plan/refusals.hpp"
 
 namespace rubato {
 
@@ -35,10 +36,14 @@ void add_question_options(CommandLine& app, QuestionOptions& options);
 /// @throws UsageError for names that are not known, for what a goal lacks, and for --slack,
 ///         --budget and --prices without their goal
 [[nodiscard]] std::vector<Goal> goals_of(const QuestionOptions& options);
-[[nodiscard]] std::vector<Aggregation> aggregations_of(const QuestionOptions& options);
 
-/// The questions of a trace. @throws as goals_of()
-[[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options);
+/// Those of --granularity, of a trace. @throws UsageError for names that are not known
+[[nodiscard]] std::vector<Granularity> granularities_of(const QuestionOptions& options);
+
+/// Every combination of goal, granularity and aggregation; where no granularity was given, those
+/// that such a run has plans for. @throws as goals_of()
+[[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options, RunKind kind,
+                                                 const std::vector<Granularity>& granularities);
 
 /// @throws UsageError if it is not above -100 %, or too large to be meant
 void check_slack(double slack_pct);

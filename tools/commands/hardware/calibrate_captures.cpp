@@ -22,7 +22,6 @@
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/capture_stats.hpp"
-#include "traces/import/readers.hpp"
 
 namespace rubato {
 
@@ -46,9 +45,7 @@ std::vector<Recorded> read_all(const CaptureCalibration& asked) {
   std::vector<Recorded> all;
   for (std::size_t i = 0; i < asked.captures.size(); ++i) {
     const auto [file, clock] = clocked_file(asked.captures[i]);
-    Recorded& recorded = all.emplace_back(Recorded{file, clock, import_capture(file), {}});
-    for (const std::string& line : recorded.capture.left_out)
-      tell("note: {}: left out: {}\n", printable(file), printable(line));
+    Recorded& recorded = all.emplace_back(Recorded{file, clock, read_told_capture(file), {}});
     if (asked.power.empty()) continue;
     recorded.log = read_told_power_log(asked.power[i], asked.log);
   }

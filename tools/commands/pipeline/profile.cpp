@@ -21,7 +21,6 @@
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/import/file_patterns.hpp"
-#include "traces/import/readers.hpp"
 
 namespace rubato {
 
@@ -235,11 +234,8 @@ ExitStatus run_profile(const ProfileOptions& o) {
     throw UsageError(
         fmt::format("blocked power is {} W; expected a number >= 0", *o.blocked_power_w));
   std::vector<Capture> captures;
-  for (const std::string& file : files_of_patterns(o.ranks)) {
-    captures.push_back(import_capture(file, {.partial = o.partial}));
-    for (const std::string& line : captures.back().left_out)
-      tell("note: {}: left out: {}\n", printable(file), printable(line));
-  }
+  for (const std::string& file : files_of_patterns(o.ranks))
+    captures.push_back(read_told_capture(file, o.partial));
   CapturedProfileInput input{.captures = captures, .gpu = {}, .power = {}};
   input.power = read_power(o);
   input.gpu = gpu_of(o, captures, input.power);

@@ -103,7 +103,8 @@ ExitStatus explore_trace(const ExploreOptions& o, const CommandLine& line,
   const bool one_table = o.format == OutputFormat::csv || o.format == OutputFormat::json_lines;
   if (one_table && o.lists.size() > 1)
     throw UsageError("--list: a file of rows holds one table; name one, or use --json");
-  const std::vector<Question> questions = questions_of(o.questions);
+  const std::vector<Question> questions =
+      questions_of(o.questions, RunKind::trace, granularities_of(o.questions));
   // A table without a trace says itself how often its kernels run.
   const bool has_trace = o.table.empty() || line.has("WORK");
   Trace trace = has_trace ? load_own_trace(o.work.front(), o.step) : Trace{};

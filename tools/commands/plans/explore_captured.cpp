@@ -34,7 +34,6 @@
 #include "tools/terminal/standard_error.hpp"
 #include "traces/graph/capture_graph.hpp"
 #include "traces/graph/step_clocks.hpp"
-#include "traces/import/readers.hpp"
 #include "traces/odd_steps.hpp"
 #include "traces/trace_capture.hpp"
 
@@ -45,10 +44,8 @@ namespace {
 std::vector<Capture> read_captures(const ExploreOptions& o) {
   std::vector<Capture> captures;
   for (const std::string& file : o.work) {
-    Capture capture = import_capture(file, {.partial = o.step.partial});
+    Capture capture = read_told_capture(file, o.step.partial);
     if (!o.step.step.empty()) capture = only_step(std::move(capture), o.step.step);
-    for (const std::string& line : capture.left_out)
-      tell("note: {}: left out: {}\n", printable(with_input_named(file)), printable(line));
     captures.push_back(std::move(capture));
   }
   return captures;
@@ -104,20 +101,6 @@ std::vector<Granularity> grains_of(const ExploreOptions& o, const GraphExplorati
     grains.push_back(*grain);
   }
   return grains;
-}
-
-void ask(const ExploreOptions& o, GraphExplorationInput& input) {
-  const std::vector<Granularity> granularities = grains_of(o, input);
-  for (const Goal& goal : goals_of(o.questions)) {
-    for (const Granularity granularity : granularities) {
-      for (const Aggregation aggregation : aggregations_of(o.questions)) {
-        const bool is_asked = o.questions.granularities_given ||
-                              aggregation == Aggregation::global ||
-                              granularity != Granularity::automatic;
-        if (is_asked) input.questions.push_back({granularity, aggregation, goal});
-      }
-    }
-  }
 }
 
 // Priorities of streams that have one: "0 of 2, -5 of 1". Empty where the files do not say.
@@ -216,7 +199,7 @@ ExitStatus explore_captured_run(const ExploreOptions& o, const RunContext& conte
   CapturedRun run = captured_run(o, context);
   GraphExplorationInput& input = run.input;
   const GraphRequest& request = run.request;
-  ask(o, input);
+  input.questions = questions_of(o.questions, RunKind::capture, grains_of(o, input));
   const PlanFileDatabase db(o.db, o.plan_file);
   if (!db.path().empty() && !input.disturbance.none())
     throw UsageError(
