@@ -39,7 +39,7 @@ def simulated(folder, layers=4, core_mhz=None):
     trace, timeline, spec = folder / "trace.json", folder / "timeline.json", folder / "spec.json"
     rubato("trace", "gen", "gpt3-small", "--layers", layers, "--batch", 256, "-o", trace)
     clocks = ["--clocks", f"mem={MEM_MHZ} core={core_mhz}", "--slack", 300] if core_mhz else []
-    rubato("explore", trace, "--gpu", GPU, "--granularity", "iteration", "--timeline", timeline, *clocks)
+    rubato("explore", trace, "--gpu", GPU, "--per", "run", "--timeline", timeline, *clocks)
     spec.write_text(subprocess.run(["rubato", "gpus", GPU], check=True, capture_output=True, text=True).stdout)
     events = json.loads(timeline.read_text())["traceEvents"]
     launches = [(e["name"], e["dur"], e["args"]["energy_j"] / (e["dur"] * 1e-6), e["args"]["core_mhz"])

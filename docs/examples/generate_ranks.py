@@ -27,7 +27,7 @@ def simulated(folder):
     """Kernels by name, and the launches of each segment: (kernel, time in us, power in W, core clock in MHz)."""
     trace, timeline = folder / "trace.json", folder / "timeline.json"
     rubato("trace", "gen", "gpt3-xl", "--layers", 1, "--batch", 64, "--vocab", 8192, "-o", trace)
-    rubato("explore", trace, "--gpu", GPU, "--granularity", "iteration", "--timeline", timeline)
+    rubato("explore", trace, "--gpu", GPU, "--per", "run", "--timeline", timeline)
     events = json.loads(timeline.read_text())["traceEvents"]
     costs = {e["name"]: (e["dur"], e["args"]["energy_j"] / (e["dur"] * 1e-6), e["args"]["core_mhz"])
              for e in events if e["ph"] == "X" and e.get("cat") == "kernel" and e["pid"] == 1}

@@ -30,7 +30,7 @@ db = OUT / "notebook.db"
 # `explore` says how much of the GPU's time is measured, anchored at the captured time, or guessed.
 
 # %%
-answer = rubato.explore(CAPTURE, captured_clock="1593/1410", granularity=["iteration", "pass"], per_kernel=True, db=db)
+answer = rubato.explore(CAPTURE, captured_clock="1593/1410", per=["run", "pass"], list="kernels", db=db)
 run = answer.run[0]
 print(f"{run['gpu']}: captured {1e3 * run['captured_s']:.1f} ms, reproduced {1e3 * run['reproduced_s']:.1f} ms, {run['anchored_pct']:.0f} % anchored, "
       f"{run['guessed_split_pct']:.0f} % with a guessed split")
@@ -50,7 +50,7 @@ answer.plans[["granularity", "slack_pct", "energy_change_pct", "time_change_pct"
 
 # %%
 times_s = {}
-for kernel in answer.kernels.where(granularity="iteration", slack_pct=0):
+for kernel in answer.kernels.where(granularity="run", slack_pct=0):
     times_s[kernel["kernel"]] = times_s.get(kernel["kernel"], 0.0) + kernel["time_s"]
 top = sorted(times_s.items(), key=lambda item: -item[1])[:10]
 figure, axes = plt.subplots(figsize=(6, 4))
