@@ -81,7 +81,7 @@ constexpr std::size_t shards = 4;
 // 4 shards with 3 settings of 35,000 cells each, of which kernels that are alike share some.
 std::vector<fs::path> make_shards() {
   const SweepPlan what =
-      plan("batch = {from = 1, to = 12, step = 1}\nclocks = 'full'\ngranularity = 'iteration'\n");
+      plan("batch = {from = 1, to = 12, step = 1}\nclocks = 'full'\ngranularity = 'run'\n");
   std::vector<fs::path> files;
   for (std::size_t i = 1; i <= shards; ++i) {
     files.push_back(fresh("shard" + std::to_string(i)));

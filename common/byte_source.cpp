@@ -108,6 +108,11 @@ std::size_t ByteSource::read(char* to, std::size_t count) {
           {.in = {}, .hint = "copy or download the file again; --partial takes what is there"});
     }
   }
+  if (given_ == 0 && std::string_view(to, done).starts_with(byte_order_mark)) {
+    given_ = byte_order_mark.size();
+    if (done == given_) return read(to, count);  // nothing yet, but not the end
+    std::memmove(to, to + given_, done -= given_);
+  }
   given_ += done;
   if (given_ > limit_) {
     throw DataError(
@@ -157,7 +162,8 @@ std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit
 std::string read_text(const std::filesystem::path& path) {
   constexpr std::string_view gzip_magic = "\x1f\x8b";
   std::string text = read_file(path);
-  if (text.starts_with(gzip_magic)) text = read_expanded(path, max_text_file_bytes);
+  if (text.starts_with(gzip_magic)) return read_expanded(path, max_text_file_bytes);
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   return text;
 }
 

@@ -6,12 +6,16 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace rubato {
 
+inline constexpr std::string_view byte_order_mark =
+    "\xEF\xBB\xBF";  ///< Windows begins texts with it
 inline constexpr std::uint64_t max_expanded_bytes = std::uint64_t{64} << 30;  ///< 64 GiB
 
-/// A file read once. gzip is known by its first bytes, not by its name.
+/// A file read once. gzip is known by its first bytes, not by its name; a byte order mark of UTF-8
+/// is left out.
 class ByteSource {
  public:
   /// @param limit  bytes of content that are read at most, against zip bombs
@@ -46,7 +50,8 @@ class ByteSource {
 [[nodiscard]] std::string read_expanded(const std::filesystem::path& path, std::uint64_t limit,
                                         std::string* damage = nullptr);
 
-/// A whole text file of at most max_text_file_bytes, inflated if it is gzip.
+/// A whole text file of at most max_text_file_bytes, inflated if it is gzip, without a byte order
+/// mark.
 /// @throws as read_file and read_expanded
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
 

@@ -15,12 +15,10 @@ namespace rubato {
 
 namespace {
 
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";  // of spreadsheet programs
-
 // Splits a CSV text into records, one character at a time.
 class RecordReader {
  public:
-  explicit RecordReader(std::string_view text) : text_(text) {
+  RecordReader(std::string_view text, char separator) : text_(text), separator_(separator) {
     if (text_.starts_with(byte_order_mark)) at_ = byte_order_mark.size();
   }
 
@@ -41,19 +39,35 @@ class RecordReader {
   }
 
  private:
-  static bool is_special(char c) { return c == ',' || c == '"' || c == '\n' || c == '\r'; }
+  [[nodiscard]] bool is_special(char c) const {
+    return c == separator_ || c == '"' || c == '\n' || c == '\r';
+  }
+
+  // Blanks around a cell without quotes are no part of it.
+  static void trim(std::string& cell) {
+    while (cell.ends_with(' ')) cell.pop_back();
+    cell.erase(0, cell.find_first_not_of(' '));
+  }
 
   void read_record(std::vector<std::string>& cells) {
     cells.emplace_back();
+    bool quoted = false;
+    const auto end_cell = [&] {
+      if (!quoted) trim(cells.back());
+      quoted = false;
+    };
     while (at_ < text_.size()) {
       const std::size_t from = at_;
       while (at_ < text_.size() && !is_special(text_[at_])) ++at_;
       cells.back().append(text_.substr(from, at_ - from));
       if (at_ == text_.size()) break;
       const char c = text_[at_++];
-      if (c == '"' && cells.back().empty()) {
+      if (c == '"' && cells.back().find_first_not_of(' ') == std::string::npos) {
+        cells.back().clear();
         read_quoted(cells.back());
-      } else if (c == ',') {
+        quoted = true;
+      } else if (c == separator_) {
+        end_cell();
         cells.emplace_back();
       } else if (c == '\n') {
         ++line_;
@@ -62,6 +76,7 @@ class RecordReader {
         cells.back() += c;
       }
     }
+    end_cell();
   }
 
   void read_quoted(std::string& cell) {
@@ -76,26 +91,39 @@ class RecordReader {
   }
 
   std::string_view text_;
+  char separator_;
   std::size_t at_ = 0;
   std::size_t line_ = 1;
   std::size_t record_line_ = 1;
   bool unclosed_quote_ = false;
 };
 
+// What stands between the cells of the header: spreadsheet programs of countries with a decimal
+// comma write semicolons, some tools tabs.
+char separator_of(std::string_view text) {
+  std::string header;  // without what is quoted
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '\n') break;
+    header += c;
+  }
+  for (const char separator : {',', ';', '\t'}) {
+    if (header.find(separator) != std::string::npos) return separator;
+  }
+  return ',';
+}
+
 }  // namespace
 
 CsvTable CsvTable::parse(std::string_view text, std::string name) {
   CsvTable table;
   table.name_ = std::move(name);
-  RecordReader reader(text);
+  table.separator_ = separator_of(text);
+  RecordReader reader(text, table.separator_);
   if (reader.next(table.header_) == 0)
     throw DataError(fmt::format("{}: the file is empty; expected a header line", table.name_));
-  const auto other = table.header_.front().find_first_of(";\t");
-  if (table.header_.size() == 1 && other != std::string::npos)
-    throw DataError(
-        fmt::format("{}:1: the cells are separated by {}; expected commas", table.name_,
-                    table.header_.front()[other] == ';' ? "semicolons" : "tabs"),
-        {.in = {}, .hint = "save the table with commas between cells and decimal points"});
   ErrorList errors;
   std::unordered_set<std::string_view> seen;
   for (const std::string& column : table.header_) {
@@ -107,6 +135,10 @@ CsvTable CsvTable::parse(std::string_view text, std::string name) {
       errors.add(fmt::format("{}:{}: found {} cells; expected {} as in the header", table.name_,
                              reader.line(), found, table.header_.size()));
       table.cells_.resize(table.cells_.size() - found);
+      continue;
+    }
+    if (std::ranges::equal(std::span(table.cells_).last(found), table.header_)) {
+      table.cells_.resize(table.cells_.size() - found);  // of another table that was appended
       continue;
     }
     table.lines_.push_back(reader.line());
@@ -154,13 +186,14 @@ const std::string& CsvTable::cell(std::size_t row, std::size_t column) const {
 
 std::optional<double> CsvTable::number(std::size_t row, std::size_t column, Range range,
                                        ErrorList& errors) const {
-  const auto value = parse_number(cell(row, column));
+  const std::string& text = cell(row, column);
+  std::string with_point;
+  const bool comma = std::ranges::count(text, ',') == 1;
+  if (comma) std::ranges::replace(with_point = text, ',', '.');
+  const auto value = parse_number(comma && separator_ == ';' ? with_point : text);
   if (value && in_range(*value, range)) return value;
-  std::string with_point = cell(row, column);
-  const bool comma = std::ranges::count(with_point, ',') == 1;
-  std::ranges::replace(with_point, ',', '.');
-  errors.add(fmt::format("{}: {} is '{}'; expected {}{}", where(row), header_[column],
-                         cell(row, column), expected_text(range),
+  errors.add(fmt::format("{}: {} is '{}'; expected {}{}", where(row), header_[column], text,
+                         expected_text(range),
                          comma && parse_number(with_point) ? ", with a decimal point" : ""));
   return std::nullopt;
 }
@@ -185,11 +218,9 @@ std::string CsvTable::where(std::size_t row) const {
   return fmt::format("{}:{}", name_, lines_[row]);
 }
 
-std::string csv_cell(std::string_view text) {
-  const bool plain = text.find_first_of(",\"\r\n") == std::string_view::npos &&
-                     !text.starts_with(' ') && !text.ends_with(' ') &&
-                     !text.starts_with(byte_order_mark);
-  if (plain) return std::string(text);
+namespace {
+
+std::string quoted_cell(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"') quoted += '"';
@@ -198,7 +229,19 @@ std::string csv_cell(std::string_view text) {
   return quoted + '"';
 }
 
+}  // namespace
+
+std::string csv_cell(std::string_view text) {
+  const bool plain = text.find_first_of(",\"\r\n") == std::string_view::npos &&
+                     !text.starts_with(' ') && !text.ends_with(' ') &&
+                     !text.starts_with(byte_order_mark);
+  return plain ? std::string(text) : quoted_cell(text);
+}
+
 std::string csv_line(std::span<const std::string> cells) {
+  // Alone in the header, a semicolon or a tab would be what separates cells.
+  if (cells.size() == 1 && cells.front().find_first_of(";\t") != std::string::npos)
+    return quoted_cell(cells.front()) + '\n';
   std::string line;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) line += ',';

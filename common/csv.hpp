@@ -1,5 +1,6 @@
 #pragma once
-// Strict CSV (RFC 4180: commas, double quotes, a header line).
+// CSV (RFC 4180: commas, double quotes, a header line), and tables with semicolons or tabs in place
+// of commas.
 
 #include <cstddef>
 #include <filesystem>
@@ -15,7 +16,8 @@
 
 namespace rubato {
 
-/// A CSV text with a header. Every row has as many cells as the header; empty lines are no rows.
+/// A CSV text with a header. Every row has as many cells as the header; empty lines, and the header
+/// again, are no rows. Blanks around cells without quotes are no part of them.
 class CsvTable {
  public:
   /// @param name  shown in messages, usually the path
@@ -40,7 +42,8 @@ class CsvTable {
 
   [[nodiscard]] const std::string& cell(std::size_t row, std::size_t column) const;
 
-  /// Reads a number. A bad cell is added to `errors` and gives nothing.
+  /// Reads a number, with a decimal comma where semicolons separate. A bad cell is added to
+  /// `errors` and gives nothing.
   [[nodiscard]] std::optional<double> number(std::size_t row, std::size_t column, Range range,
                                              ErrorList& errors) const;
 
@@ -56,6 +59,7 @@ class CsvTable {
 
  private:
   std::string name_;
+  char separator_ = ',';
   std::vector<std::string> header_;
   std::vector<std::string> cells_;  // row-major, header().size() a row
   std::vector<std::size_t> lines_;  // line number of each row

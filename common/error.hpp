@@ -34,6 +34,7 @@ class Error : public std::runtime_error {
 
   /// "error: what", then the "in:" and "hint:" lines if there are any, newline at the end.
   [[nodiscard]] std::string report() const;
+  [[nodiscard]] const ErrorDetail& detail() const noexcept { return detail_; }
 
  protected:
   Error(ExitStatus status, const std::string& what, ErrorDetail detail);
@@ -61,11 +62,11 @@ class IoError : public Error {
   explicit IoError(const std::string& what, ErrorDetail detail = {});
 };
 
-/// Collects problems of one file and throws them together, so a user mends a
-/// file in one go instead of one line per run.
+/// Collects problems of one file and throws them together, so a user sees
+/// more than one of them, and how many there are.
 class ErrorList {
  public:
-  static constexpr std::size_t max_kept = 20;  ///< later problems are only counted
+  static constexpr std::size_t max_kept = 5;  ///< later problems are only counted
 
   /// Adds one complete message, e.g. "a.csv:3: time_s is -1; expected a number > 0".
   void add(std::string message);

@@ -34,6 +34,7 @@ class Splitter {
     if (at_end()) fail("the file is empty");
     if (buffer_[pos_] == '[') {
       ++pos_;
+      bare_ = true;
       elements(lists_.front());
     } else if (buffer_[pos_] == '{') {
       ++pos_;
@@ -266,11 +267,25 @@ class Splitter {
         handlers_.element(list, {buffer_.data() + keep_, pos_ - keep_}, place(keep_));
       }
       keep_ = pos_;
+      if (bare_ends()) return;
       const char c = next("',' or ']'");
       ++pos_;
       if (c == ']') return;
       if (c != ',') fail("expected ',' or ']'");
+      if (bare_ends()) return;
+      if (bare_ && buffer_[pos_] == ']') {
+        ++pos_;
+        return;
+      }
     }
+  }
+
+  // Chrome's format: the last bracket of a bare array may be missing, since a recorder appends, and
+  // a comma may stand before it.
+  [[nodiscard]] bool bare_ends() {
+    if (!bare_) return false;
+    skip_space();
+    return at_end();
   }
 
   // Behind the opening brace of the root.
@@ -318,6 +333,7 @@ class Splitter {
   std::uint64_t offset_ = 0;              ///< in the file, of the byte at `lead`
   std::uint64_t single_until_ = 0;        ///< elements before it are taken one by one
   bool ended_ = false;                    ///< nothing more can be read ahead
+  bool bare_ = false;                     ///< the array is the root
 };
 
 }  // namespace

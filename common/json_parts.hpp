@@ -39,8 +39,9 @@ inline constexpr std::size_t max_json_part_bytes = std::size_t{256} << 20;
 /// Of a block, at most: what a parser makes of one fits into a core's cache.
 inline constexpr std::size_t json_block_bytes = std::size_t{128} << 10;
 
-/// Reads `{..., "<array>": [{...}, ...], ...}` or the bare array. Elements that are not objects
-/// are errors.
+/// Reads `{..., "<array>": [{...}, ...], ...}` or the bare array, which may lack its last bracket
+/// and have a comma before it, as Chrome's trace format says. Elements that are not objects are
+/// errors.
 /// @throws DataError with the byte offset for text that is not such JSON or ends early, and with
 ///         the line too where a part begins that does not end; elements before it have been handled
 void read_json_parts(ByteSource& source, std::string_view array, const JsonPartHandlers& handlers);

@@ -2,14 +2,18 @@
 
 #include <chrono>
 #include <new>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
 #include "common/error.hpp"
 #include "common/process/interruption.hpp"
+#include "common/suggest.hpp"
 #include "common/text.hpp"
 
 namespace rubato {
@@ -209,6 +213,24 @@ void SqlConnection::fail(std::string_view action) const {
       {.in = {}, .hint = hint_for(code)});
 }
 
+namespace {
+
+// What to do about SQL that names what is not there.
+std::string hint_for_names(const SqlConnection& connection, std::string_view message) {
+  constexpr std::string_view no_table = "no such table: ";
+  if (!message.starts_with(no_table)) return "SELECT * FROM v_answer LIMIT 1 shows its columns";
+  SqlStatement names(connection,
+                     "SELECT name FROM sqlite_schema WHERE type = 'view' OR type = 'table' AND NOT "
+                     "EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'view') ORDER BY name");
+  std::vector<std::string> known;
+  while (names.next()) known.push_back(value_as<std::string>(names.value(0)));
+  const auto near = nearest(message.substr(no_table.size()), known);
+  return near ? fmt::format("did you mean '{}'?", *near)
+              : fmt::format("there are {}", fmt::join(known, ", "));
+}
+
+}  // namespace
+
 SqlStatement::SqlStatement(const SqlConnection& connection, std::string_view sql)
     : connection_(connection) {
   sqlite3_stmt* statement = nullptr;
@@ -219,10 +241,11 @@ SqlStatement::SqlStatement(const SqlConnection& connection, std::string_view sql
   const int kind = code & 0xff;
   if (kind == SQLITE_ERROR || kind == SQLITE_AUTH) {
     const bool denied = kind == SQLITE_AUTH;
-    throw UsageError(fmt::format("SQL: {}", printable(sqlite3_errmsg(connection.handle()))),
+    const std::string message = printable(sqlite3_errmsg(connection.handle()));
+    throw UsageError("SQL: " + message,
                      {.in = {},
                       .hint = denied ? "queries can only read: one SELECT statement"
-                                     : "SELECT name FROM sqlite_schema lists tables and views"});
+                                     : hint_for_names(connection, message)});
   }
   if (code != SQLITE_OK) connection.fail("read");
   const std::string_view left(rest, static_cast<std::size_t>(sql.data() + sql.size() - rest));

@@ -71,10 +71,13 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> kno
   if (longer.size() == 1) return fmt::format("; did you mean '{}'?", longer.front());
   if (const auto best = nearest(name, known)) return fmt::format("; did you mean '{}'?", *best);
   if (known.empty()) return "";
-  constexpr std::size_t most = 20;
-  if (known.size() > most)
-    return fmt::format("; expected one of {} and {} more", fmt::join(known.first(most), ", "),
-                       known.size() - most);
+  constexpr std::size_t most = 20, few = 3;
+  if (known.size() > most) {
+    std::vector<std::string> near(known.begin(), known.end());
+    std::ranges::stable_sort(near, {}, [&](const auto& one) { return edit_distance(name, one); });
+    near.resize(few);
+    return fmt::format("; the nearest of {} are {}", known.size(), fmt::join(near, ", "));
+  }
   return fmt::format("; expected one of {}", fmt::join(known, ", "));
 }
 

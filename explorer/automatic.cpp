@@ -3,19 +3,14 @@
 #include <algorithm>
 
 #include "explorer/choice.hpp"
-#include "models/kernel/model.hpp"
+#include "explorer/plan/defaults.hpp"
 
 namespace rubato {
 
-namespace {
-
-using Runs = std::vector<ClockRun>;
-
-SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& model,
-                                const ClockGrid& grid, const ProfileTable& per_launch,
-                                const SwitchModel& switching, const LeastWaste& goal,
-                                double budget_s, double gap_frac, std::vector<Runs> starts,
-                                const RunContext& context) {
+SwitchingSolution solve_automatic(const ExplorationInput& input, const GpuModel& model,
+                                  const ClockGrid& grid, const ProfileTable& per_launch,
+                                  const SwitchModel& switching, const LeastWaste& goal,
+                                  double budget_s, double gap_frac, const RunContext& context) {
   std::vector<double> idle_power_w;
   for (const ClockPair& clock : grid.pairs())
     idle_power_w.push_back(model.idle_power_w(clock) + input.host_power_w);
@@ -25,7 +20,8 @@ SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& m
                                  .idle_power_w = idle_power_w,
                                  .switching = switching,
                                  .budget_s = budget_s};
-  for (const auto granularity : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
+  std::vector<std::vector<ClockRun>> starts;
+  for (const auto granularity : {Granularity::run, Granularity::pass, Granularity::kernel}) {
     const ChoiceUnits units = choice_units(input.trace, granularity);
     const Solution solution = solve_global(unit_table(per_launch, input.trace, units), goal,
                                            grid.default_clock(), context);
@@ -36,57 +32,29 @@ SwitchingSolution solve_on_grid(const ExplorationInput& input, const GpuModel& m
   return solve_switching(problem, starts, gap_frac, context);
 }
 
-// Where the clocks of `part`, or clocks with the same effect, are in `grid`. Empty if `grid` lacks
-// one of them, or has no more clocks than `part`.
-std::vector<ClockId> places_of(const ClockGrid& part, const ClockGrid& grid, const GpuSpec& spec) {
-  if (part.size() >= grid.size()) return {};
-  std::vector<ClockId> places;
-  for (const ClockPair& clock : part.pairs()) {
-    const auto same = std::ranges::find_if(grid.pairs(), [&](const ClockPair& other) {
-      return other.mem == clock.mem &&
-             effective_core_mhz(spec, other) == effective_core_mhz(spec, clock);
-    });
-    if (same == grid.pairs().end()) return {};
-    places.push_back(grid.find(clock).value_or(
-        id_at<ClockId>(static_cast<std::size_t>(same - grid.pairs().begin()))));
+void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
+                      const ProfileTable& per_launch, const Totals& defaults, const Goal& target,
+                      double gap_frac, const RunContext& context, PlanResult& result) {
+  constexpr double shown_frac = 5e-5;
+  const auto* goal = std::get_if<LeastWaste>(&target);
+  const SwitchingSolution solution = solve_automatic(
+      input, model, grid, per_launch, applicable_switching(switching_of(input, result.question)),
+      *goal, (1.0 + goal->slack_frac + goal->tolerance_frac) * defaults.time_s, gap_frac, context);
+  result.status = solution.status;
+  result.objective = solution.total.energy_j;
+  result.lower_bound = solution.lower_bound;
+  result.gap_frac = solution.gap_frac();
+  result.nodes = solution.prices;
+  if (solution.runs.empty()) return;
+  const bool in_time = goal->slack_frac + goal->tolerance_frac >= 0.0;
+  if (in_time && solution.total.energy_j > defaults.energy_j * (1.0 - shown_frac) &&
+      solution.total.time_s > defaults.time_s * (1.0 - shown_frac)) {
+    result.plan = uniform_plan(input.trace, grid.default_clock());
+    result.objective = defaults.energy_j;
+    result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
+  } else {
+    result.plan = plan_of_runs(input.trace, solution.runs);
   }
-  return places;
-}
-
-ProfileTable columns_of(const ProfileTable& table, std::span<const ClockId> clocks) {
-  std::vector<double> time_s, energy_j;
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    for (const ClockId clock : clocks) {
-      const Cost cost = table.cost(row, clock);
-      time_s.push_back(cost.time_s);
-      energy_j.push_back(cost.energy_j);
-    }
-  }
-  return {table.rows(), clocks.size(), std::move(time_s), std::move(energy_j)};
-}
-
-}  // namespace
-
-SwitchingSolution solve_automatic(const ExplorationInput& input, const GpuModel& model,
-                                  const ClockGrid& grid, const ProfileTable& per_launch,
-                                  const SwitchModel& switching, const LeastWaste& goal,
-                                  double budget_s, double gap_frac, const RunContext& context) {
-  std::vector<Runs> starts;
-  if (!input.measured) {
-    const ClockGrid part = make_clock_grid(input.spec, "");
-    const std::vector<ClockId> places = places_of(part, grid, input.spec);
-    if (!places.empty()) {
-      const SwitchingSolution solution =
-          solve_on_grid(input, model, part, columns_of(per_launch, places), switching, goal,
-                        budget_s, gap_frac, {}, context);
-      std::vector<std::uint32_t> clocks;
-      for (const ClockRun& run : solution.runs)
-        clocks.insert(clocks.end(), run.launches, places[run.clock].value);
-      if (!clocks.empty()) starts.push_back(runs_of(clocks));
-    }
-  }
-  return solve_on_grid(input, model, grid, per_launch, switching, goal, budget_s, gap_frac,
-                       std::move(starts), context);
 }
 
 }  // namespace rubato

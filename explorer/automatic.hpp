@@ -7,8 +7,7 @@
 namespace rubato {
 
 /// Searches from several starts: the plans that take changes of clock to be free, at each other
-/// granularity. If `grid` holds the spec's default grid and more clocks, the plan on that grid is
-/// a start too. So more clocks than these never make a worse plan.
+/// granularity.
 /// @param per_launch  shape [kernels x grid], host power counted
 /// @param switching   what a change of clock takes
 /// @param budget_s    most time of an iteration
@@ -19,5 +18,13 @@ namespace rubato {
                                                 const SwitchModel& switching,
                                                 const LeastWaste& goal, double budget_s,
                                                 double gap_frac, const RunContext& context);
+
+/// The plan of a question per segment, into `result`. One whose saving does not show in the last
+/// digit of a percentage is replaced by the default clocks.
+/// @param defaults  of the default clocks
+/// @param target    LeastWaste, of the question or for less time
+void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
+                      const ProfileTable& per_launch, const Totals& defaults, const Goal& target,
+                      double gap_frac, const RunContext& context, PlanResult& result);
 
 }  // namespace rubato

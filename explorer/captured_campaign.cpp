@@ -27,9 +27,7 @@ Capture captured_step(const Kernels& kernels, const std::vector<std::uint32_t>& 
   capture.streams.emplace_back();
   std::int64_t now_ns = 0;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    Kernel kernel;
-    kernel.name = kernels[k]->name;
-    capture.kernels.push_back(std::move(kernel));
+    capture.kernels.push_back(launched_kernel(*kernels[k]));
     const auto duration_ns = std::llround(measured_cost(*kernels[k], clock)->time_s / s_per_ns);
     for (std::uint32_t i = 0; i < launches[k]; ++i, now_ns += duration_ns) {
       CapturedLaunch& launch = capture.launches.emplace_back();
@@ -112,7 +110,7 @@ void test_captured_plans(const SweptClocks& swept, const Kernels& kernels, int c
   const GraphRun& usual = planner.baseline();
   const GraphPlanIntervals intervals(model, model, grid, usual);
   std::vector<GraphQuestion> questions;
-  for (const Granularity grain : {Granularity::iteration, Granularity::kernel}) {
+  for (const Granularity grain : {Granularity::run, Granularity::kernel}) {
     for (const double slack : {0.02, 0.05, 0.1, 0.2}) questions.push_back({grain, slack});
   }
   const Cost base =

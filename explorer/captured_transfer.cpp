@@ -66,7 +66,7 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
                               "'capture'"});
   }
   const auto& row = rows[0];
-  if (std::holds_alternative<std::monostate>(row[7])) {
+  if (!real_or_none(row[7])) {
     throw UsageError(fmt::format("plan {} has no clocks", plan_id),
                      {.in = {}, .hint = "no plan was found for that question"});
   }
@@ -79,11 +79,9 @@ StoredGraphPlan load_graph_plan(const ResultStore& store, std::int64_t plan_id) 
           .captures = text(row[6]),
           .gpu = text(row[0]),
           .grid = grid_of_run(store, whole(row[3])),
-          .question = {granularity_named(text(row[1])).value_or(Granularity::kernel),
-                       aggregation_named(text(row[8])).value_or(Aggregation::global),
-                       LeastWaste{real(row[2])}},
-          .comm_sms = std::holds_alternative<std::monostate>(row[5]) ? std::nullopt
-                                                                     : std::optional(real(row[5])),
+          .question = {granularity_of("granularity", text(row[1])),
+                       aggregation_of("aggregation", text(row[8])), LeastWaste{real(row[2])}},
+          .comm_sms = real_or_none(row[5]),
           .host_power_w = stored_host_power_w(store, whole(row[3]))};
 }
 

@@ -23,14 +23,13 @@ std::string pass_unit(Pass pass) {
 
 std::string unit_name(const Kernel& kernel, Granularity granularity) {
   switch (granularity) {
-    case Granularity::iteration:
+    case Granularity::run:
     case Granularity::gpu:
-    case Granularity::stage: return "iteration";
-    case Granularity::pass:
-    case Granularity::microbatch: return pass_unit(kernel.pass);
+    case Granularity::stage: return "run";
+    case Granularity::pass: return pass_unit(kernel.pass);
     case Granularity::kernel:
     case Granularity::launch:
-    case Granularity::automatic: break;
+    case Granularity::segment: break;
   }
   return kernel.name;
 }

@@ -12,42 +12,17 @@
 #include "explorer/confidence/winners_curse.hpp"
 #include "explorer/fewest_changes.hpp"
 #include "explorer/limited_exploration.hpp"
+#include "explorer/plan/answer.hpp"
 #include "explorer/plan/defaults.hpp"
 #include "explorer/plan/margin.hpp"
 #include "explorer/plan/refusals.hpp"
 #include "explorer/plan/trace_step.hpp"
+#include "explorer/results/answers.hpp"
 #include "models/validation/uncertainty.hpp"
 
 namespace rubato {
 
 namespace {
-
-// Runs of launches with one clock each, given what a change of clock costs. A plan whose saving
-// does not show in the last digit of a percentage is replaced by the default clocks.
-void answer_automatic(const ExplorationInput& input, const GpuModel& model, const ClockGrid& grid,
-                      const ProfileTable& per_launch, const Totals& defaults, const Goal& target,
-                      double gap_frac, const RunContext& context, PlanResult& result) {
-  constexpr double shown_frac = 5e-5;
-  const auto* goal = std::get_if<LeastWaste>(&target);
-  const SwitchingSolution solution = solve_automatic(
-      input, model, grid, per_launch, applicable_switching(switching_of(input, result.question)),
-      *goal, (1.0 + goal->slack_frac + goal->tolerance_frac) * defaults.time_s, gap_frac, context);
-  result.status = solution.status;
-  result.objective = solution.total.energy_j;
-  result.lower_bound = solution.lower_bound;
-  result.gap_frac = solution.gap_frac();
-  result.nodes = solution.prices;
-  if (solution.runs.empty()) return;
-  const bool in_time = goal->slack_frac + goal->tolerance_frac >= 0.0;
-  if (in_time && solution.total.energy_j > defaults.energy_j * (1.0 - shown_frac) &&
-      solution.total.time_s > defaults.time_s * (1.0 - shown_frac)) {
-    result.plan = uniform_plan(input.trace, grid.default_clock());
-    result.objective = defaults.energy_j;
-    result.gap_frac = std::max(0.0, 1.0 - result.lower_bound / result.objective);
-  } else {
-    result.plan = plan_of_runs(input.trace, solution.runs);
-  }
-}
 
 // Cells that the simulator need not evaluate again. It reads measured ones itself, holes and all.
 std::span<const OperatingPoint> cells_of(const ExplorationInput& input, const Exploration& found) {
@@ -63,6 +38,23 @@ struct Shared {
   TraceSimulator& simulator;
 };
 
+// What the clocks of a plan come to.
+void apply(const Shared& shared, const Exploration& found, PlanResult& result) {
+  const auto& [input, model, per_launch, tables, simulator] = shared;
+  const SwitchModel switching = switching_of(input, result.question);
+  result.verdict = applicable(
+      std::vector<AppliedTarget>{
+          {"", applied_step(input.trace, result.plan, found.grid, per_launch)}},
+      switching_in_earnest(switching, input.spec));
+  result.sim = simulator.totals(result.plan, switching);
+  add_power(result.sim, input.host_power_w);
+  // Plans of most granularities are chosen as if changes of clock were free.
+  const std::vector<Mark> missed =
+      marks_of_changes({result.question.goal, found.baseline.total, result.sim.total, {}, {}});
+  if (std::ranges::find(missed, MarkKind::slack_missed, &Mark::kind) != missed.end())
+    result.status = SolveStatus::infeasible;
+}
+
 // @param target  the goal to plan for: that of the question, or one for less time
 PlanResult answer(const Question& question, const Goal& target, const Shared& shared,
                   const Exploration& found, double gap_frac, const RunContext& context) {
@@ -71,7 +63,7 @@ PlanResult answer(const Question& question, const Goal& target, const Shared& sh
   const ClockGrid& grid = found.grid;
   PlanResult result;
   result.question = question;
-  if (question.granularity == Granularity::automatic) {
+  if (question.granularity == Granularity::segment) {
     answer_automatic(input, model, grid, per_launch, found.baseline.total, target, gap_frac,
                      context, result);
   } else {
@@ -86,24 +78,19 @@ PlanResult answer(const Question& question, const Goal& target, const Shared& sh
     result.gap_frac = solution.gap_frac();
     result.nodes = solution.nodes;
     if (!solution.clock_of_unit.empty()) {
-      result.plan = plan_by_unit(input.trace, units,
-                                 with_few_changes(input.trace, units, table, solution.clock_of_unit,
-                                                  grid.default_clock()));
+      std::vector<ClockId> clocks =
+          with_few_changes(table, solution.clock_of_unit, grid.default_clock());
+      // Where limits slow kernels down, less time for less energy may be more power.
+      const auto* time = std::get_if<LeastTime>(&target);
+      const Cost total = total_of(table, clocks);
+      if (time != nullptr && time->max_average_power_w &&
+          total.energy_j > *time->max_average_power_w * total.time_s)
+        clocks = solution.clock_of_unit;
+      result.plan = plan_by_unit(input.trace, units, clocks);
     }
   }
   result.solve_time_s = seconds_since(start);
-  if (result.plan.clock_of_site.empty()) return result;
-  const SwitchModel switching = switching_of(input, question);
-  result.verdict = applicable(
-      std::vector<AppliedTarget>{{"", applied_step(input.trace, result.plan, grid, per_launch)}},
-      switching_in_earnest(switching, input.spec));
-  result.sim = simulator.totals(result.plan, switching);
-  add_power(result.sim, input.host_power_w);
-  // Plans of these granularities are chosen as if changes of clock were free.
-  const std::vector<Mark> missed =
-      marks_of_changes({question.goal, found.baseline.total, result.sim.total, {}, {}});
-  if (std::ranges::find(missed, MarkKind::slack_missed, &Mark::kind) != missed.end())
-    result.status = SolveStatus::infeasible;
+  if (!result.plan.clock_of_site.empty()) apply(shared, found, result);
   return result;
 }
 
@@ -114,7 +101,7 @@ std::optional<double> best_one_clock_j(UnitTables& tables, const Question& quest
       question.aggregation == Aggregation::local)
     return std::nullopt;
   const Solution one_clock =
-      solve_local(tables.table(Granularity::iteration), question.goal, default_clock);
+      solve_local(tables.table(Granularity::run), question.goal, default_clock);
   if (one_clock.clock_of_unit.empty()) return std::nullopt;  // none is in time
   return one_clock.total.energy_j;
 }
@@ -173,7 +160,7 @@ PlanOutlook outlook_of_plan(const Shared& shared, PlanIntervals& intervals,
   const auto* goal = std::get_if<LeastWaste>(&question.goal);
   const bool played = input.measured && goal != nullptr &&
                       question.aggregation == Aggregation::global &&
-                      question.granularity != Granularity::automatic;
+                      question.granularity != Granularity::segment;
   if (!played)
     return intervals.outlook(result.plan, {result.sim.total.time_s, result.sim.total.energy_j},
                              switching_of(input, question));
@@ -239,32 +226,78 @@ struct AskedTrace {
     return one.sim.total.energy_j / found.baseline.total.energy_j - 1.0;
   }
   PlanResult kept_defaults(std::size_t /*question*/, const PlanResult& asked) {
-    PlanResult kept = asked;
-    kept.status = SolveStatus::feasible;
-    kept.plan = uniform_plan(shared.input.trace, found.grid.default_clock());
-    kept.sim = found.baseline;
-    kept.objective = kept.sim.total.energy_j;
-    kept.gap_frac = std::max(0.0, 1.0 - kept.lower_bound / kept.objective);
-    kept.counted.reset();
-    kept.verdict = {};
-    kept.marks.clear();
-    (void)rubato::appraise(shared, intervals, found, kept);
-    return kept;
+    return answered_with(uniform_plan(shared.input.trace, found.grid.default_clock()), asked);
+  }
+  // Another plan as the answer: the question and its bound stay.
+  [[nodiscard]] PlanResult answered_with(const Plan& plan, const PlanResult& asked) const {
+    PlanResult other = asked;
+    other.status = SolveStatus::feasible;
+    other.plan = plan;
+    other.counted.reset();
+    other.marks.clear();
+    apply(shared, found, other);
+    const Totals& total = other.sim.total;
+    other.objective = value_of_goal(question.goal, {total.time_s, total.energy_j}, 1.0);
+    other.gap_frac = std::max(0.0, 1.0 - other.lower_bound / other.objective);
+    (void)rubato::appraise(shared, intervals, found, other);
+    return other;
   }
 };
 
 PlanResult answer_with_odds(AskedTrace asked) {
-  const bool is_quick =
-      asked.question.granularity != Granularity::automatic && !asked.shared.input.measured;
   const std::array slack_frac{allowed_frac(asked.question).value_or(0.0)};
-  PlanResult plan =
-      std::move(plans_with_odds(asked, std::vector{asked.plan(asked.question.goal)}, slack_frac,
-                                slack_frac, asked.shared.input.odds_frac,
-                                is_quick ? MarginSearch::tries_of_quick_plans : MarginSearch::tries,
-                                asked.context)
-                    .front());
+  PlanResult plan = std::move(plans_with_odds(asked, std::vector{asked.plan(asked.question.goal)},
+                                              slack_frac, slack_frac, asked.shared.input.odds_frac,
+                                              MarginSearch::tries, asked.context)
+                                  .front());
   plan.solve_time_s = asked.solve_time_s;
   return plan;
+}
+
+// Whether a plan can be set and keeps what was asked for.
+bool counts(const Contender& plan) {
+  return plan.holds && plan.verdict.applicable && has_odds(plan.odds_in_time, plan.odds_frac);
+}
+
+// A coarser plan is one of the finer granularity too, and the answer where it takes less as
+// applied. A plan that does not count stays: it says what free changes would save.
+// @param known  answers so far; coarser ones that nobody asked for are added
+PlanResult answer_beside_coarser(const AskedTrace& asked, std::vector<PlanResult>& known) {
+  const Exploration& found = asked.found;
+  PlanResult best = answer_with_odds(asked);
+  Contender own = contender_of(found, best);
+  const Granularity unit = asked.question.granularity;
+  const bool is_exact =
+      !best.bolder && unit != Granularity::segment && best.found() && own.clock_changes == 0;
+  if (is_exact || (best.found() && !counts(own)) ||
+      asked.question.aggregation == Aggregation::local)
+    return best;
+  for (const Granularity one : {Granularity::run, Granularity::pass, Granularity::kernel}) {
+    if (one >= unit || asked.context.stop_requested()) break;
+    Question question = asked.question;
+    question.granularity = one;
+    question.counts_changes = false;
+    const auto is_it = [&](const PlanResult& plan) {
+      return plan.question.granularity == one &&
+             plan.question.aggregation == question.aggregation &&
+             want_text(plan.question.goal) == own.want;
+    };
+    auto plan = std::ranges::find_if(known, is_it);
+    if (plan == known.end())
+      plan = known.insert(known.end(), answer_with_odds({question, asked.shared, asked.intervals,
+                                                         found, asked.gap_frac, asked.context}));
+    const auto is_better = [&](const PlanResult& other) {
+      const Contender contender = contender_of(found, other);
+      return counts(contender) && (!counts(own) || contender.objective_frac < own.objective_frac);
+    };
+    if (!plan->found() || !is_better(*plan)) continue;
+    PlanResult taken = asked.answered_with(plan->plan, best);
+    if (!is_better(taken)) continue;
+    if (!taken.bolder) taken.bolder = plan->bolder;
+    best = std::move(taken);
+    own = contender_of(found, best);
+  }
+  return best;
 }
 
 // The cells of a request, without any answers yet.
@@ -335,26 +368,27 @@ Exploration explore(const ExplorationInput& input, const SearchLimits& limits,
                       input.host_power_w, input.error_draws.get());
   }
   std::vector<Granularity> fronts;
+  std::vector<PlanResult> known;
   for (const Question& question : input.questions) {
     if (context.stop_requested()) {
       found.interrupted = true;
       break;
     }
-    found.plans.push_back(intervals ? answer_with_odds({question, shared, *intervals, found,
-                                                        limits.gap_frac, limit.context()})
-                                    : answer(question, question.goal, shared, found,
-                                             limits.gap_frac, limit.context()));
+    found.plans.push_back(
+        intervals
+            ? answer_beside_coarser(
+                  {question, shared, *intervals, found, limits.gap_frac, limit.context()}, known)
+            : answer(question, question.goal, shared, found, limits.gap_frac, limit.context()));
+    known.push_back(found.plans.back());
     context.report({.done = found.plans.size(),
                     .total = input.questions.size(),
                     .note = name_of(question.goal)});
-    const bool has_front = !input.plans_only && question.granularity != Granularity::automatic;
-    if (has_front && std::ranges::find(fronts, question.granularity) == fronts.end()) {
+    const bool has_front = !input.plans_only && question.granularity != Granularity::segment;
+    if (has_front && std::ranges::find(fronts, question.granularity) == fronts.end())
       fronts.push_back(question.granularity);
-    }
   }
-  for (const Granularity granularity : fronts) {
+  for (const Granularity granularity : fronts)
     found.fronts.push_back(front_of(granularity, tables.table(granularity)));
-  }
   found.wall_time_s = seconds_since(start);
   return found;
 }

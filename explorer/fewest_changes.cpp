@@ -2,40 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <utility>
+#include <numeric>
 
 namespace rubato {
 
 namespace {
-
-// For pairs of units, the smaller one first: how often a launch of one comes right after a launch
-// of the other. The first launch comes after the last of the iteration before.
-using Neighbours = std::map<std::pair<std::size_t, std::size_t>, std::uint64_t>;
-
-Neighbours neighbours_of(const Trace& trace, const ChoiceUnits& units) {
-  Neighbours neighbours;
-  const auto unit = [&](KernelId kernel) { return index(units.unit_of_kernel[index(kernel)]); };
-  const auto add = [&](KernelId from, KernelId to, std::uint64_t times) {
-    if (unit(from) != unit(to) && times > 0) neighbours[std::minmax(unit(from), unit(to))] += times;
-  };
-  KernelId before = trace.segments.back().launches.back();
-  for (const Segment& segment : trace.segments) {
-    add(before, segment.launches.front(), 1);
-    for (std::size_t i = 1; i < segment.launches.size(); ++i)
-      add(segment.launches[i - 1], segment.launches[i], segment.repeat);
-    add(segment.launches.back(), segment.launches.front(), segment.repeat - 1);
-    before = segment.launches.back();
-  }
-  return neighbours;
-}
-
-std::uint64_t count_changes(const Neighbours& neighbours, const std::vector<ClockId>& clocks) {
-  std::uint64_t changes = 0;
-  for (const auto& [pair, times] : neighbours)
-    changes += clocks[pair.first] == clocks[pair.second] ? 0 : times;
-  return changes;
-}
 
 // Which clocks take no more time and energy of a unit than the chosen one, to rounding.
 class EqualClocks {
@@ -77,42 +48,15 @@ class EqualClocks {
   std::vector<std::uint8_t> equal_;  ///< 1 or 0, shape [units x clocks]
 };
 
-// Moves each unit to the clock of a neighbour, while that leaves fewer changes.
-void settle(const Neighbours& neighbours, const EqualClocks& equal, std::vector<ClockId>& clocks) {
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t unit = 0; unit < clocks.size(); ++unit) {
-      std::map<ClockId, std::uint64_t> kept;
-      for (const auto& [pair, times] : neighbours) {
-        if (pair.first == unit) kept[clocks[pair.second]] += times;
-        if (pair.second == unit) kept[clocks[pair.first]] += times;
-      }
-      std::uint64_t most = kept[clocks[unit]];
-      for (const auto& [clock, times] : kept) {
-        if (times <= most || !equal.allow(unit, clock)) continue;
-        most = times;
-        clocks[unit] = clock;
-        moved = true;
-      }
-    }
-  }
-}
-
 }  // namespace
 
-std::uint64_t changes_of_clock(const Trace& trace, const ChoiceUnits& units,
-                               const std::vector<ClockId>& clock_of_unit) {
-  return count_changes(neighbours_of(trace, units), clock_of_unit);
-}
-
-std::vector<ClockId> with_few_changes(const Trace& trace, const ChoiceUnits& units,
-                                      const ProfileTable& table,
+std::vector<ClockId> with_few_changes(const ProfileTable& table,
                                       const std::vector<ClockId>& clock_of_unit,
                                       ClockId default_clock) {
   const EqualClocks equal(table, clock_of_unit);
   std::vector<ClockId> clocks = clock_of_unit;
   std::vector<std::size_t> open(clocks.size());
-  for (std::size_t unit = 0; unit < open.size(); ++unit) open[unit] = unit;
+  std::iota(open.begin(), open.end(), std::size_t{0});
   while (!open.empty()) {
     const ClockId common = equal.most_common(open, default_clock);
     std::erase_if(open, [&](std::size_t unit) {
@@ -121,11 +65,7 @@ std::vector<ClockId> with_few_changes(const Trace& trace, const ChoiceUnits& uni
       return true;
     });
   }
-  const Neighbours neighbours = neighbours_of(trace, units);
-  settle(neighbours, equal, clocks);
-  std::vector<ClockId> settled = clock_of_unit;
-  settle(neighbours, equal, settled);
-  return count_changes(neighbours, clocks) <= count_changes(neighbours, settled) ? clocks : settled;
+  return clocks;
 }
 
 }  // namespace rubato

@@ -1,8 +1,13 @@
 #include "explorer/goal.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
+
+#include <fmt/format.h>
+
+#include "common/error.hpp"
+#include "common/suggest.hpp"
+#include "common/text.hpp"
 
 namespace rubato {
 
@@ -10,8 +15,15 @@ namespace {
 
 constexpr double j_in_kwh = 3.6e6, s_in_h = 3600.0;
 
-constexpr std::array<std::string_view, 8> granularity_names{
-    "iteration", "gpu", "stage", "pass", "microbatch", "kernel", "launch", "segment"};
+// Shape [granularities].
+constexpr std::array<std::string_view, granularities.size()> names{
+    "run", "gpu", "stage", "pass", "kernel", "launch", "segment"};
+
+[[noreturn]] void unknown(std::string_view of, const std::string& name,
+                          const std::vector<std::string>& known) {
+  throw UsageError(
+      fmt::format("{} '{}' is not known{}", of, printable(name), did_you_mean(name, known)));
+}
 
 }  // namespace
 
@@ -24,7 +36,7 @@ double Prices::time_worth_w() const noexcept {
 }
 
 std::string_view name_of(Granularity value) noexcept {
-  return granularity_names[static_cast<std::size_t>(value)];
+  return names[static_cast<std::size_t>(value)];
 }
 
 std::string_view name_of(Aggregation value) noexcept {
@@ -32,16 +44,24 @@ std::string_view name_of(Aggregation value) noexcept {
 }
 
 std::optional<Granularity> granularity_named(std::string_view name) noexcept {
-  const auto* found = std::ranges::find(granularity_names, name);
-  if (found == granularity_names.end()) return std::nullopt;
-  return static_cast<Granularity>(found - granularity_names.begin());
+  const auto* found =
+      std::ranges::find(granularities, name, [](Granularity value) { return name_of(value); });
+  if (found == granularities.end()) return std::nullopt;
+  return *found;
 }
 
-std::optional<Aggregation> aggregation_named(std::string_view name) noexcept {
+std::vector<std::string> granularity_names() { return {names.begin(), names.end()}; }
+
+Granularity granularity_of(std::string_view of, const std::string& name) {
+  if (const auto value = granularity_named(name)) return *value;
+  unknown(of, name, granularity_names());
+}
+
+Aggregation aggregation_of(std::string_view of, const std::string& name) {
   for (const auto value : {Aggregation::local, Aggregation::global}) {
     if (name_of(value) == name) return value;
   }
-  return std::nullopt;
+  unknown(of, name, {"local", "global"});
 }
 
 std::string name_of(const Goal& goal) {

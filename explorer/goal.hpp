@@ -1,10 +1,12 @@
 #pragma once
 // What an exploration looks for.
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace rubato {
 
@@ -42,11 +44,14 @@ struct LeastCost {
 using Goal = std::variant<LeastWaste, LeastEdp, LeastEd2p, LeastEnergy, LeastTime, LeastCost>;
 
 /// What is given one clock, coarsest first: the whole run, each GPU, the GPUs of each stage, passes
-/// of one kind on a GPU, each pass, each kernel of such passes, each launch, or (`automatic`, in
-/// tables `segment`) runs of launches, which the search finds, given what a change of clock costs.
-/// With free changes a finer plan never takes more energy in the same time. Which kind of run has
-/// plans of which: refusals.hpp.
-enum class Granularity { iteration, gpu, stage, pass, microbatch, kernel, launch, automatic };
+/// of one kind on a GPU (of stages each pass of each microbatch), each kernel of such passes, each
+/// launch, or segments: runs of launches, which the search finds, given what a change of clock
+/// costs. Coarser plans are candidates of a finer one: of plans that keep what was asked for as
+/// applied it takes no more. Which kind of run has plans of which: refusals.hpp.
+enum class Granularity { run, gpu, stage, pass, kernel, launch, segment };
+inline constexpr std::array granularities{
+    Granularity::run,    Granularity::gpu,    Granularity::stage,  Granularity::pass,
+    Granularity::kernel, Granularity::launch, Granularity::segment};
 
 /// local: every unit meets the goal by itself; global: one budget for all units.
 enum class Aggregation { local, global };
@@ -56,7 +61,14 @@ enum class Aggregation { local, global };
 
 /// The value with that name, or nothing.
 [[nodiscard]] std::optional<Granularity> granularity_named(std::string_view name) noexcept;
-[[nodiscard]] std::optional<Aggregation> aggregation_named(std::string_view name) noexcept;
+
+/// The value with that name. @param of  what asks for it: "--per"
+/// @throws UsageError for a name that is not known, with those that are
+[[nodiscard]] Granularity granularity_of(std::string_view of, const std::string& name);
+[[nodiscard]] Aggregation aggregation_of(std::string_view of, const std::string& name);
+
+/// Names of all granularities, coarsest first.
+[[nodiscard]] std::vector<std::string> granularity_names();
 
 /// The names of LeastWaste: without slack and with it.
 inline constexpr std::string_view strict_waste = "strict_waste", relaxed_waste = "relaxed_waste";

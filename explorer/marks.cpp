@@ -1,6 +1,8 @@
 #include "explorer/marks.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <utility>
@@ -14,6 +16,35 @@ namespace rubato {
 namespace {
 
 constexpr std::string_view host_power_kind = "host power counted";
+
+// In the order of MarkKind.
+constexpr std::array words_of_marks{
+    MarkWords{"limit not reached",
+              "draws more than the power limit at the lowest clock: how much, and how long"},
+    MarkWords{
+        "clocks not fitted",
+        "runs at clocks outside the range that the GPU model was fitted to, or the power limit "
+        "takes it there"},
+    MarkWords{"too large",
+              "weights, gradients, optimizer state (if the step runs it) and activations of a "
+              "generated step exceed the GPU's memory"},
+    MarkWords{"scaled", "kernels measured at other shapes take part of the time"},
+    MarkWords{"changes counted",
+              "the plan was chosen with the cost of switches, and can be set as it is"},
+    MarkWords{"changes ignored",
+              "the plan was chosen as if switches were free; the table shows it with their cost"},
+    MarkWords{"not applicable", "GPUs cannot be set to the plan as it is, see docs/apply.md"},
+    MarkWords{"slack missed",
+              "late once switches are counted, or, for captured runs, once one step's clocks are "
+              "applied to all steps"},
+    MarkWords{"changes for nothing", "one clock for all saves as much, to the last digit shown"},
+    MarkWords{host_power_kind, "every energy includes the rest of the node (--host-power)"},
+    MarkWords{"two readings",
+              "the file does not say whether the host waited for the GPU or worked: what the plan "
+              "changes if it worked"},
+    MarkWords{"least cost",
+              "the time of a captured run's plan follows from your prices, not from a slack"}};
+static_assert(words_of_marks.size() == static_cast<std::size_t>(MarkKind::least_cost) + 1);
 
 bool was_fitted(const GpuSpec& spec, double core_mhz) {
   constexpr double same_clock = 0.005;
@@ -32,21 +63,10 @@ bool over_limit(const GpuSpec& spec, const KernelCoefficients& kernel, const Ope
 }  // namespace
 
 std::string_view name_of(MarkKind value) noexcept {
-  switch (value) {
-    case MarkKind::limit_not_reached: return "limit not reached";
-    case MarkKind::clocks_not_fitted: return "clocks not fitted";
-    case MarkKind::too_large: return "too large";
-    case MarkKind::scaled: return name_of(CoefficientSource::scaled);
-    case MarkKind::changes_counted: return "changes counted";
-    case MarkKind::changes_ignored: return "changes ignored";
-    case MarkKind::not_applicable: return "not applicable";
-    case MarkKind::slack_missed: return "slack missed";
-    case MarkKind::changes_for_nothing: return "changes for nothing";
-    case MarkKind::host_power_counted: return host_power_kind;
-    case MarkKind::least_cost: break;
-  }
-  return "least cost";
+  return words_of_marks[static_cast<std::size_t>(value)].name;
 }
+
+std::span<const MarkWords> mark_words() noexcept { return words_of_marks; }
 
 bool is_doubt(MarkKind value) noexcept {
   return value == MarkKind::limit_not_reached || value == MarkKind::clocks_not_fitted ||
@@ -161,9 +181,10 @@ std::vector<Mark> marks_of_clocks(const Trace& trace, const GpuModel& model, con
   const std::vector<Site> launches = sites(trace, plan);
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const KernelId kernel = launches[i].kernel;
-    const OperatingPoint& point = cells[index(kernel) * grid.size() + index(plan.clock_of_site[i])];
-    use.add(model.spec(), model.power_limit_w(), model.coefficients(kernel), point,
-            point.time_s * launches[i].repeat);
+    const ClockId clock = plan.clock_of_site[i];
+    const OperatingPoint& point = cells[index(kernel) * grid.size() + index(clock)];
+    use.add(model.spec(), grid[clock].power_limit_w.value_or(model.power_limit_w()),
+            model.coefficients(kernel), point, point.time_s * launches[i].repeat);
   }
   return use.marks(model.spec());
 }
@@ -203,7 +224,8 @@ std::optional<Mark> mark_of_scaled(std::span<const CoefficientSource> sources,
 }
 
 Mark mark_of_counted_changes(std::string_view change) {
-  return {MarkKind::changes_counted, fmt::format("planned where a change takes {}", change)};
+  return {MarkKind::changes_counted,
+          fmt::format("chosen with the cost of switches, each of {}", change)};
 }
 
 Mark mark_of_host_power(double host_power_w) {
@@ -237,16 +259,15 @@ std::vector<Mark> marks_of_changes(const CountedPlan& plan) {
   const Totals& real = plan.counted ? *plan.counted : plan.planned;
   if (plan.counted) {
     add(MarkKind::changes_ignored,
-        fmt::format("chosen as if changes of clock were free; 'counted' is the same plan where a "
-                    "change takes {}; granularity segment plans with that",
+        fmt::format("chosen as if switches were free; the table has the same plan with the cost of "
+                    "its switches, each of {}; plans per segment are chosen with that cost",
                     plan.change));
   }
   if (const auto* waste = std::get_if<LeastWaste>(&plan.goal)) {
     const double budget_s =
         (1.0 + waste->slack_frac + waste->tolerance_frac) * plan.baseline.time_s;
     if (real.time_s > budget_s * (1.0 + rounding))
-      add(MarkKind::slack_missed,
-          "takes longer than the slack allows once changes of clock are counted");
+      add(MarkKind::slack_missed, "takes longer than the slack allows once switches are counted");
   }
   const bool no_better =
       plan.best_one_clock_j && plan.planned.energy_j > *plan.best_one_clock_j * (1.0 - shown);

@@ -31,11 +31,19 @@ enum class MarkKind {
   slack_missed,         ///< as played, takes longer than was asked for
   changes_for_nothing,  ///< one clock for all saves as much
   host_power_counted,   ///< energies include the rest of the node
+  two_readings,         ///< the file does not say whether a host waited for the GPU or worked
   least_cost,           ///< its time follows from prices, not from a slack
 };
 
 /// As in tables and databases: "limit not reached".
 [[nodiscard]] std::string_view name_of(MarkKind value) noexcept;
+
+/// A mark, and what it means.
+struct MarkWords {
+  std::string_view name, meaning;
+};
+/// Of every kind of mark, in the order of MarkKind.
+[[nodiscard]] std::span<const MarkWords> mark_words() noexcept;
 
 /// Whether a saving with this mark deserves less trust: the model says what was not measured, or
 /// what cannot be.

@@ -112,7 +112,7 @@ std::optional<NextMeasurement> next_measurement(const GraphExploration& found) {
       now = nullptr;
     }
     const Contender& as_seen = answers.contenders[i];
-    if (slack_frac < next->slack_frac || plan.result.question.grain != Granularity::iteration ||
+    if (slack_frac < next->slack_frac || plan.result.question.grain != Granularity::run ||
         !as_seen.holds || !has_odds(as_seen.odds_in_time, as_seen.odds_frac))
       continue;
     const auto energy_frac = [](const GraphPlanOutcome& of) {
@@ -129,6 +129,7 @@ std::optional<NextMeasurement> next_measurement(const GraphExploration& found) {
     next->saving_now_frac =
         -frac * mean_energy_pct(intervals.changes_pct(now->result.plan, now->result.run));
     next->width_now_frac = now->interval.high.time_frac - now->interval.low.time_frac;
+    next->energy_width_now_frac = now->interval.high.energy_frac - now->interval.low.energy_frac;
   }
   const double captured_mhz = effective_core_mhz(spec, found.model->captured_clock()),
                default_mhz = effective_core_mhz(spec, grid[grid.default_clock()]);

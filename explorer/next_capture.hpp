@@ -39,6 +39,7 @@ struct NextMeasurement {
   double slack_frac = 0.0;       ///< the largest that was asked for
   double saving_now_frac = 0.0;  ///< mean over draws, of one clock now; 0: the default clocks
   std::optional<double> width_now_frac = {};  ///< of the 90 % interval of its time
+  double energy_width_now_frac = 0.0;         ///< of that of its energy
   /// worth_of_captures; of a run that was not captured at the default clock that clock alone, of
   /// unknown worth (0): every change is against it.
   std::vector<NextCapture> captures = {};

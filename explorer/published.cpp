@@ -36,8 +36,8 @@ const std::vector<PublishedTotal>& published_table2() {
     std::vector<PublishedTotal> read;
     const PublishedTable table("table2");
     for (std::size_t i = 0; i < table.rows(); ++i)
-      read.push_back({granularity_named(table.text(i, "granularity")).value(),
-                      aggregation_named(table.text(i, "aggregation")).value(),
+      read.push_back({granularity_of("granularity", table.text(i, "granularity")),
+                      aggregation_of("aggregation", table.text(i, "aggregation")),
                       table.text(i, "goal"), table.number(i, "time_change_pct"),
                       table.number(i, "energy_change_pct")});
     return read;

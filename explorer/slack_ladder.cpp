@@ -16,7 +16,7 @@ namespace {
 // The first question for segments that counts changes of clock; null if there is none.
 const Question* counted_segments(const ExplorationInput& input) {
   const auto asked = std::ranges::find_if(input.questions, [](const Question& question) {
-    return question.granularity == Granularity::automatic && question.counts_changes;
+    return question.granularity == Granularity::segment && question.counts_changes;
   });
   return asked == input.questions.end() ? nullptr : &*asked;
 }
@@ -26,7 +26,7 @@ std::optional<Cost> planned(const Exploration& found, double slack_frac) {
   for (const PlanResult& plan : found.plans) {
     const auto* goal = std::get_if<LeastWaste>(&plan.question.goal);
     const bool for_all_of_it = !plan.bolder;  // the ladder is whatever the odds
-    if (plan.question.granularity == Granularity::automatic && plan.found() && for_all_of_it &&
+    if (plan.question.granularity == Granularity::segment && plan.found() && for_all_of_it &&
         goal != nullptr && goal->slack_frac == slack_frac && goal->tolerance_frac == 0.0)
       return Cost{plan.sim.total.time_s, plan.sim.total.energy_j};
   }
@@ -52,7 +52,7 @@ void add_segments(const ExplorationInput& input, const Question& question, const
   for (std::size_t i = 0; i < least.size(); ++i) {
     if (i > 0 && least[i - 1] && (!least[i] || least[i - 1]->energy_j < least[i]->energy_j))
       least[i] = least[i - 1];
-    steps.push_back({Granularity::automatic, ladder_slacks_frac[i], least[i]});
+    steps.push_back({Granularity::segment, ladder_slacks_frac[i], least[i]});
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 #include "common/error.hpp"
@@ -134,64 +133,32 @@ struct GlobalSolver {
   }
 };
 
-// The clock of one unit with the least value among those allowed, first of equals.
-template <class Value, class Allowed>
-std::optional<ClockId> best_clock(const ProfileTable& table, std::size_t row, Value value,
-                                  Allowed allowed) {
-  std::optional<ClockId> best;
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t c = 0; c < table.clocks(); ++c) {
-    const Cost cost = table.cost(row, id_at<ClockId>(c));
-    if (!allowed(cost) || value(cost) >= least) continue;
-    least = value(cost);
-    best = id_at<ClockId>(c);
-  }
-  return best;
-}
+constexpr double not_allowed = std::numeric_limits<double>::infinity();
 
-// What a unit minimises on its own, and what it is allowed.
-struct LocalRule {
-  std::function<double(const Cost&)> value;
-  std::function<bool(std::size_t row, const Cost&)> allowed;
-};
+// What a unit minimises on its own.
+struct LocalValue {
+  const Cost& cost;
+  const Cost& usual;  // at the default clock
+  double default_j;   // of all units
 
-struct LocalRuleOf {
-  const ProfileTable& table;
-  ClockId default_clock;
-
-  static double energy(const Cost& cost) { return cost.energy_j; }
-  static bool always(std::size_t, const Cost&) { return true; }
-
-  LocalRule operator()(const LeastWaste& goal) const {
-    const double factor = 1.0 + goal.slack_frac + goal.tolerance_frac;
-    return {energy, [this, factor](std::size_t row, const Cost& cost) {
-              return cost.time_s <= factor * table.cost(row, default_clock).time_s;
-            }};
+  double operator()(const LeastWaste& goal) const {
+    const double most_s = (1.0 + goal.slack_frac + goal.tolerance_frac) * usual.time_s;
+    if (cost.time_s > most_s) return not_allowed;
+    return cost.energy_j;
   }
-  LocalRule operator()(const LeastEdp&) const {
-    return {[](const Cost& cost) { return delay_product(cost, 1); }, always};
+  double operator()(const LeastEdp&) const { return delay_product(cost, 1); }
+  double operator()(const LeastEd2p&) const { return delay_product(cost, 2); }
+  double operator()(const LeastEnergy&) const { return cost.energy_j; }
+  double operator()(const LeastCost& goal) const {
+    return goal.prices.of(cost.time_s, cost.energy_j);
   }
-  LocalRule operator()(const LeastEd2p&) const {
-    return {[](const Cost& cost) { return delay_product(cost, 2); }, always};
-  }
-  LocalRule operator()(const LeastEnergy&) const { return {energy, always}; }
-  LocalRule operator()(const LeastCost& goal) const {
-    return {
-        [prices = goal.prices](const Cost& cost) { return prices.of(cost.time_s, cost.energy_j); },
-        always};
-  }
-  LocalRule operator()(const LeastTime& goal) const {
+  double operator()(const LeastTime& goal) const {
     // A unit's share of the energy budget is its share of the default energy.
-    const double power_w =
-        goal.max_average_power_w.value_or(std::numeric_limits<double>::infinity());
-    const double budget_j = goal.max_energy_j.value_or(std::numeric_limits<double>::infinity());
-    const double default_j =
-        total_of(table, std::vector<ClockId>(table.rows(), default_clock)).energy_j;
-    return {[](const Cost& cost) { return cost.time_s; },
-            [this, power_w, budget_j, default_j](std::size_t row, const Cost& cost) {
-              const double share = table.cost(row, default_clock).energy_j / default_j;
-              return cost.energy_j <= power_w * cost.time_s && cost.energy_j <= budget_j * share;
-            }};
+    const double share = usual.energy_j / default_j;
+    if (cost.energy_j > goal.max_average_power_w.value_or(not_allowed) * cost.time_s ||
+        cost.energy_j > goal.max_energy_j.value_or(not_allowed) * share)
+      return not_allowed;
+    return cost.time_s;
   }
 };
 
@@ -237,16 +204,24 @@ Solution solve_global(const ProfileTable& table, const Goal& goal, ClockId defau
 
 Solution solve_local(const ProfileTable& table, const Goal& goal, ClockId default_clock) {
   check_goal(goal);
-  const LocalRuleOf rules{table, default_clock};
-  const LocalRule rule = std::visit(rules, goal);
+  const double default_j =
+      total_of(table, std::vector<ClockId>(table.rows(), default_clock)).energy_j;
   std::vector<ClockId> clocks;
   CompensatedSum objective;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const auto best = best_clock(table, row, rule.value,
-                                 [&](const Cost& cost) { return rule.allowed(row, cost); });
-    if (!best) return {};
-    clocks.push_back(*best);
-    objective.add(rule.value(table.cost(row, *best)));
+    const Cost usual = table.cost(row, default_clock);
+    double least = not_allowed;
+    ClockId best;
+    for (std::size_t c = 0; c < table.clocks(); ++c) {
+      const Cost cost = table.cost(row, id_at<ClockId>(c));
+      const double value = std::visit(LocalValue{cost, usual, default_j}, goal);
+      if (value >= least) continue;
+      least = value;
+      best = id_at<ClockId>(c);
+    }
+    if (least == not_allowed) return {};
+    clocks.push_back(best);
+    objective.add(least);
   }
   return proven(solved(table, std::move(clocks)), objective.value());
 }

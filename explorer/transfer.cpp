@@ -14,39 +14,12 @@ namespace rubato {
 
 namespace {
 
-std::optional<double> number_or_nothing(const SqlValue& value) {
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  return std::nullopt;
-}
-
 Goal goal_from(const std::string& name, const std::vector<SqlValue>& row) {
   if (name == "edp") return LeastEdp{};
   if (name == "ed2p") return LeastEd2p{};
   if (name == "least_energy") return LeastEnergy{};
-  if (name == "least_time") return LeastTime{number_or_nothing(row[5]), number_or_nothing(row[6])};
-  return LeastWaste{number_or_nothing(row[3]).value_or(0.0),
-                    number_or_nothing(row[4]).value_or(0.0)};
-}
-
-SwitchModel switching_from(const std::vector<SqlValue>& row) {
-  SwitchModel model{.core = {.stall_s = value_as<double>(row[9]),
-                             .energy_j = value_as<double>(row[10]),
-                             .lead_s = value_as<double>(row[14])},
-                    .mem = {},
-                    .dwell_s = value_as<double>(row[15])};
-  if (const auto stall_s = number_or_nothing(row[16])) {
-    model.mem = {.stall_s = *stall_s,
-                 .energy_j = value_as<double>(row[17]),
-                 .lead_s = value_as<double>(row[18])};
-  }
-  return model;
-}
-
-Granularity granularity_from(const std::string& name) {
-  for (const auto value : {Granularity::iteration, Granularity::pass, Granularity::automatic}) {
-    if (name == name_of(value)) return value;
-  }
-  return Granularity::kernel;
+  if (name == "least_time") return LeastTime{real_or_none(row[5]), real_or_none(row[6])};
+  return LeastWaste{real_or_none(row[3]).value_or(0.0), real_or_none(row[4]).value_or(0.0)};
 }
 
 // Transfers have no prices.
@@ -86,15 +59,12 @@ std::optional<double> Transfer::equal_time_regret_points() const noexcept {
 }
 
 StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
-  const QueryResult found = store.query(fmt::format(
+  const QueryResult found = store.query(
       "SELECT p.granularity, p.aggregation, p.goal, p.slack_pct / 100, p.tolerance_pct / 100, "
-      "p.energy_budget_j, p.power_budget_w, "
-      "r.clock_grid, r.power_limit_w, r.switch_stall_s, r.switch_energy_j, r.host_power_w, "
-      "p.time_s, r.work, "
-      "r.switch_lead_s, r.switch_dwell_s, r.mem_switch_stall_s, r.mem_switch_energy_j, "
-      "r.mem_switch_lead_s, p.run_id "
-      "FROM plans p JOIN runs r USING (run_id) WHERE p.plan_id = {} AND r.kind = 'trace'",
-      plan_id));
+      "p.energy_budget_j, p.power_budget_w, r.clock_grid, r.power_limit_w, r.host_power_w, "
+      "p.time_s, r.work, p.run_id FROM plans p JOIN runs r USING (run_id) WHERE p.plan_id = ? AND "
+      "r.kind = 'trace'",
+      {plan_id});
   if (found.rows.empty()) {
     throw UsageError(fmt::format("there is no plan {} of a trace", plan_id),
                      {.in = {}, .hint = "SELECT * FROM v_plans lists the plans"});
@@ -102,19 +72,19 @@ StoredPlan load_plan(const ResultStore& store, std::int64_t plan_id) {
   const std::vector<SqlValue>& row = found.rows.front();
   const auto text = [&row](std::size_t i) { return value_as<std::string>(row[i]); };
   refuse_prices(plan_id, text(2));
-  if (!number_or_nothing(row[12]))
+  if (!real_or_none(row[10]))
     throw UsageError(fmt::format("plan {} is infeasible: it has no clocks", plan_id));
+  const auto run_id = value_as<std::int64_t>(row[12]);
   StoredPlan plan{.plan_id = plan_id,
-                  .trace = text(13),
-                  .question = {granularity_from(text(0)),
-                               text(1) == "local" ? Aggregation::local : Aggregation::global,
-                               goal_from(text(2), row)},
+                  .trace = text(11),
+                  .question = {granularity_of("granularity", text(0)),
+                               aggregation_of("aggregation", text(1)), goal_from(text(2), row)},
                   .clock_of_kernel = {},
-                  .spec = stored_spec(store, value_as<std::int64_t>(row[19])).value(),
+                  .spec = stored_spec(store, run_id).value(),
                   .grid = text(7),
                   .power_limit_w = value_as<double>(row[8]),
-                  .switching = switching_from(row),
-                  .host_power_w = value_as<double>(row[11])};
+                  .switching = stored_switching(store, run_id),
+                  .host_power_w = value_as<double>(row[9])};
   const QueryResult clocks = store.query(fmt::format(
       "SELECT name, clock FROM v_kernel_clocks WHERE plan_id = {} ORDER BY launches DESC, clock_id",
       plan_id));

@@ -1,5 +1,8 @@
 #include "sim/simulator.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +11,7 @@
 #include "common/numbers.hpp"
 #include "sim/repeated_sum.hpp"
 #include "traces/graph/ordered_graph.hpp"
+#include "traces/launch_limit.hpp"
 
 namespace rubato {
 
@@ -127,6 +131,8 @@ class TraceSimulator::Cells final : public LaunchCells {
 
   void use_graph(const ExecutionGraph& graph) { graph_ = &graph; }
 
+  [[nodiscard]] const GpuModel& model() const { return model_; }
+  [[nodiscard]] std::span<const OperatingPoint> given() const { return given_; }
   [[nodiscard]] std::size_t clocks() const override { return grid_.size(); }
   [[nodiscard]] OperatingPoint at(std::size_t activity, ClockId clock) const override {
     return of(graph_->activities()[activity].kernel, clock);
@@ -192,12 +198,96 @@ GraphRun TraceSimulator::replay(const Plan& plan, const GraphRunOptions& options
   return unfolded().simulator.run(of_launches, options);
 }
 
-SimResult TraceSimulator::counted(const Plan& plan, std::uint64_t changes) const {
+namespace {
+
+std::uint64_t scaled(std::uint64_t more, std::uint64_t less, double factor) {
+  return static_cast<std::uint64_t>(
+      std::llround(factor * (static_cast<double>(more) - static_cast<double>(less))));
+}
+
+// Adds what `more` has and `less` has not, `factor` times.
+void add(Totals& to, const Totals& more, const Totals& less, double factor) {
+  to.time_s += factor * (more.time_s - less.time_s);
+  to.energy_j += factor * (more.energy_j - less.energy_j);
+  to.launches += scaled(more.launches, less.launches, factor);
+  to.clock_switches += scaled(more.clock_switches, less.clock_switches, factor);
+  to.power_limited_launches +=
+      scaled(more.power_limited_launches, less.power_limited_launches, factor);
+}
+
+void add(SimResult& to, const SimResult& more, const SimResult& less, double factor) {
+  add(to.total, more.total, less.total, factor);
+  add(to.switching, more.switching, less.switching, factor);
+  for (std::size_t p = 0; p < to.by_pass.size(); ++p)
+    add(to.by_pass[p], more.by_pass[p], less.by_pass[p], factor);
+  for (std::size_t k = 0; k < to.by_kernel.size(); ++k)
+    add(to.by_kernel[k], more.by_kernel[k], less.by_kernel[k], factor);
+  to.late_launches += scaled(more.late_launches, less.late_launches, factor);
+}
+
+}  // namespace
+
+// What each repeat of a block adds is the same once the changes of clock at its begin are over. A
+// block is replayed so often that they are; of one that runs at one clock the others are counted,
+// of another one they take what as many repeats more take in a replay.
+SimResult TraceSimulator::totals_in_parts(const Plan& plan, const SwitchModel& switching) const {
+  constexpr double settled = 4.0;          // latencies and dwells, at both ends and once more
+  constexpr double least_launches = 50e3;  // of a block of several clocks: its pattern may be long
+  const double latency_s =
+      switching.core.latency_s() + (switching.mem ? switching.mem->latency_s() : 0.0);
+  const std::span<const Segment> all = plan.segments_of(trace_);
+  Trace part = trace_;
+  part.segments.assign(all.begin(), all.end());
+  std::vector<std::uint32_t> counted_repeats(all.size(), 0);
+  std::vector<std::size_t> of_several_clocks;  // with repeats that are not replayed
+  auto first = plan.clock_of_site.begin();
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    const auto size = static_cast<std::ptrdiff_t>(all[s].launches.size());
+    const bool one_clock =
+        std::adjacent_find(first, first + size, std::not_equal_to<>{}) == first + size;
+    double once_s = 0.0;
+    for (std::ptrdiff_t i = 0; i < size; ++i)
+      once_s += cells_->of(all[s].launches[static_cast<std::size_t>(i)], first[i]).time_s;
+    first += size;
+    double replayed = std::ceil(settled * (latency_s + switching.dwell_s) / once_s) + 2.0;
+    if (!one_clock) replayed += std::ceil(least_launches / static_cast<double>(size));
+    if (2.0 * replayed > static_cast<double>(all[s].repeat)) continue;
+    part.segments[s].repeat = static_cast<std::uint32_t>(replayed);
+    if (one_clock)
+      counted_repeats[s] = all[s].repeat - part.segments[s].repeat;
+    else
+      of_several_clocks.push_back(s);
+  }
+  refuse_to_list_too_many(part.segments);
+  const Plan same_clocks{.clock_of_site = plan.clock_of_site};
+  const auto replayed = [&] {
+    return TraceSimulator(part, cells_->model(), grid_, cells_->given())
+        .totals(same_clocks, switching);
+  };
+  const SimResult base = replayed();
+  SimResult sum = base;
+  for (const std::size_t s : of_several_clocks) {
+    const std::uint32_t repeats = part.segments[s].repeat;
+    part.segments[s].repeat = 2 * repeats;
+    add(sum, replayed(), base,
+        static_cast<double>(all[s].repeat - repeats) / static_cast<double>(repeats));
+    part.segments[s].repeat = repeats;
+  }
+  const SimResult none = counted(plan, 0, std::vector<std::uint32_t>(all.size(), 0));
+  add(sum, counted(plan, 0, counted_repeats), none, 1.0);
+  return sum;
+}
+
+// @param repeats  of each segment; none: as often as the plan says
+SimResult TraceSimulator::counted(const Plan& plan, std::uint64_t changes,
+                                  std::span<const std::uint32_t> repeats) const {
   Tally total;
   std::vector<Tally> by_pass(all_names<Pass>().size()), by_kernel(trace_.kernels.size());
   const std::vector<Site> launches = sites(trace_, plan);
   for (std::size_t i = 0; i < launches.size(); ++i) {
-    const auto& [kernel, segment, repeat] = launches[i];
+    const auto& [kernel, segment, often] = launches[i];
+    const std::uint64_t repeat = repeats.empty() ? often : repeats[segment];
+    if (repeat == 0) continue;
     const OperatingPoint point = cells_->of(kernel, plan.clock_of_site[i]);
     total.add(point, repeat);
     by_pass[static_cast<std::size_t>(trace_.kernels[index(kernel)].pass)].add(point, repeat);
@@ -216,6 +306,8 @@ SimResult TraceSimulator::totals(const Plan& plan, const SwitchModel& switching)
   validate(switching);
   const std::uint64_t changes = clock_changes(trace_, plan);
   if (changes == 0 || switching.is_free()) return counted(plan, changes);
+  if (count_launches(plan.segments_of(trace_)) > most_listed_launches)
+    return totals_in_parts(plan, switching);
   GraphRun run = replay(plan, {.switching = switching});
   Tally total, stalls;
   std::vector<Tally> by_pass(all_names<Pass>().size()), by_kernel(trace_.kernels.size());

@@ -65,7 +65,9 @@ class TraceSimulator {
   [[nodiscard]] GraphRun replay(const Plan& plan, const GraphRunOptions& options);
 
   /// Totals of replay(). Where changes of clock are free, or there are none, launches are counted
-  /// and not replayed: a segment takes as long whether it repeats once or a million times.
+  /// and not replayed: a segment takes as long whether it repeats once or a million times. Where
+  /// there are too many launches to replay, most repeats of a segment are taken to add what those
+  /// before them do.
   /// @throws what replay throws
   [[nodiscard]] SimResult totals(const Plan& plan, const SwitchModel& switching = {});
 
@@ -74,7 +76,9 @@ class TraceSimulator {
   struct Unfolded;
 
   Unfolded& unfolded();
-  [[nodiscard]] SimResult counted(const Plan& plan, std::uint64_t changes) const;
+  [[nodiscard]] SimResult counted(const Plan& plan, std::uint64_t changes,
+                                  std::span<const std::uint32_t> repeats = {}) const;
+  [[nodiscard]] SimResult totals_in_parts(const Plan& plan, const SwitchModel& switching) const;
 
   const Trace& trace_;
   const ClockGrid& grid_;

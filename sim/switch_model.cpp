@@ -21,7 +21,8 @@ std::string text_of(const SwitchCost& cost) {
 }  // namespace
 
 SwitchCost SwitchModel::change(const ClockPair& from, const ClockPair& to) const noexcept {
-  return change(from.core_mhz != to.core_mhz, from.mem != to.mem);
+  const bool core_changes = from.core_mhz != to.core_mhz || from.power_limit_w != to.power_limit_w;
+  return change(core_changes, from.mem != to.mem);
 }
 
 SwitchCost SwitchModel::change(bool core_changes, bool mem_changes) const noexcept {

@@ -1,9 +1,11 @@
 #include "tools/command_line.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -78,6 +80,27 @@ void check_number(CLI::Option& option, const std::string& help) {
     }
     option.check(CLI::Validator(
         [](const std::string& word) { return problem_of_number<Number>(word); }, ""));
+  }
+}
+
+// What --help calls a value: what stands behind a blank in `names`, else by its kind.
+template <class T>
+std::string value_word(std::string& names, const std::string& help) {
+  if (const std::size_t blank = names.find(' '); blank != std::string::npos) {
+    std::string word = names.substr(blank + 1);
+    names.resize(blank);
+    return word;
+  }
+  if constexpr (std::is_arithmetic_v<typename OfOne<T>::type>) {
+    return is_percentage(help) ? "PCT" : help.find(", W") != std::string::npos ? "W" : "N";
+  } else {
+    static const std::set<std::string> files{"db",   "page",     "plot",   "output",   "power",
+                                             "log",  "perfetto", "report", "measured", "profile",
+                                             "file", "timeline", "idle",   "ops",      "edges"};
+    std::string word = names.substr(names.find_last_of("-, ") + 1);
+    if (files.contains(word)) return "FILE";
+    std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::toupper(c); });
+    return word;
   }
 }
 
@@ -196,7 +219,14 @@ Option* CommandLine::keep(CLI::Option* option) {
 
 template <OptionValue T>
 Option* CommandLine::add_option(const std::string& names, T& value, const std::string& help) {
-  CLI::Option& option = *app_->add_option(names, value, help);
+  std::string named = names;
+  const std::string word = value_word<T>(named, help);
+  CLI::Option& option = *app_->add_option(named, value, help);
+  option.type_name(word);
+  static const std::set<std::string> written{"output",   "page",   "plot",    "plan-file",
+                                             "perfetto", "report", "timeline"};
+  if (!option.get_lnames().empty() && written.contains(option.get_lnames().front()))
+    option.group(output_group);
   check_number<T>(option, help);
   return keep(&option);
 }
@@ -232,7 +262,9 @@ Option* CommandLine::add_flag_callback(const std::string& names, std::function<v
 Option* CommandLine::add_word_callback(const std::string& names,
                                        const std::function<void(const std::string&)>& action,
                                        const std::string& help) {
-  return keep(app_->add_option_function<std::string>(names, action, help));
+  std::string named = names;
+  const std::string word = value_word<std::string>(named, help);
+  return keep(app_->add_option_function<std::string>(named, action, help)->type_name(word));
 }
 
 CommandLine* CommandLine::add_subcommand(const std::string& name, const std::string& help) {
@@ -246,6 +278,11 @@ void CommandLine::headed(const std::string& title) { app_->group(title); }
 
 void CommandLine::group(const std::string& title, std::initializer_list<const char*> options) {
   for (const char* option : options) app_->get_option(option)->group(title);
+}
+
+void CommandLine::rare(std::initializer_list<const char*> options) {
+  group(rare_group, options);
+  app_->set_help_all_flag("--help-all", "Print rare options too")->group(general_group);
 }
 
 void CommandLine::require_subcommand(int count) { app_->require_subcommand(count); }

@@ -31,6 +31,10 @@ concept OptionValue =
           std::optional<std::int64_t>, std::optional<std::uint64_t>, std::vector<std::string>,
           std::vector<double>, std::vector<unsigned>, std::vector<std::uint64_t>>;
 
+/// Groups of options that stand last in --help, and the one that only --help-all shows.
+inline constexpr const char *output_group = "Output", *general_group = "General",
+                            *rare_group = "Rare";
+
 /// An option of a command line, or a word without a name. Each call changes it and returns it.
 class Option {
  public:
@@ -66,7 +70,8 @@ class CommandLine {
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine();
 
-  /// @param names  "-o,--output", or "TRACE" for a word without a name
+  /// @param names  "-o,--output", or "TRACE" for a word without a name. Behind a blank --help has
+  ///               what its value is called: "--slack PCT,..."
   template <OptionValue T>
   Option* add_option(const std::string& names, T& value, const std::string& help);
   Option* add_flag(const std::string& names, bool& value, const std::string& help);
@@ -81,7 +86,9 @@ class CommandLine {
   void headed(const std::string& title);  ///< heading of this subcommand in --help of the program
   /// Puts options that were added under a heading of --help.
   void group(const std::string& title, std::initializer_list<const char*> options);
-  void footer(const std::string& text);  ///< after the options in --help
+  /// Options that only --help-all shows.
+  void rare(std::initializer_list<const char*> options);
+  void footer(const std::string& text);  ///< paragraphs after the options in --help
   void final_callback(std::function<void()> action);
 
   /// The line that will be parsed: subcommands that it does not name need no options.

@@ -21,14 +21,6 @@ struct Values {
   bool or_file = true;
 };
 
-std::vector<std::string> granularities() {
-  std::vector<std::string> names;
-  for (const Granularity grain : {Granularity::iteration, Granularity::gpu, Granularity::pass,
-                                  Granularity::kernel, Granularity::launch, Granularity::automatic})
-    names.emplace_back(name_of(grain));
-  return names;
-}
-
 // CLI11 writes a fixed list of values behind the type: "TEXT:{none,spec}".
 std::vector<std::string> choices_of(const std::string& type) {
   const std::size_t open = type.find('{');
@@ -42,7 +34,7 @@ std::vector<std::string> choices_of(const std::string& type) {
 Values values_of(const CLI::Option& option) {
   const std::string name = option.get_name(option.get_positional());
   const auto is = [&](std::string_view other) { return name == other; };
-  if (is("--granularity")) return {granularities(), false};
+  if (is("--per")) return {granularity_names(), false};
   if (is("--goal")) return {goal_names(), false};
   if (is("--gpu")) return {shipped_gpu_specs()};
   if (is("--cluster")) return {shipped_clusters()};

@@ -1,8 +1,8 @@
 #include "tools/program.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <span>
 #include <sstream>
@@ -25,6 +25,9 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/complete.hpp"
+#include "tools/help.hpp"
+#include "tools/options/file_kinds.hpp"
+#include "tools/options/user_defaults.hpp"
 #include "tools/python_commands.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress_line.hpp"
@@ -38,6 +41,14 @@ namespace {
 const CLI::App& selected(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : selected(*chosen.front());
+}
+
+// " trace gen"
+std::string names_of(const CLI::App& root, const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* at = &app; at != nullptr && at != &root; at = at->get_parent())
+    names.insert(0, " " + at->get_name());
+  return names;
 }
 
 std::vector<std::string> known_words(const CLI::App& app, bool options) {
@@ -54,35 +65,6 @@ std::vector<std::string> known_words(const CLI::App& app, bool options) {
   return words;
 }
 
-// Words that people know from examples and other programs.
-struct Renamed {
-  std::string_view command, word, now;
-};
-constexpr std::array renamed{
-    Renamed{"rubato pipeline", "plan", "rubato explore"},
-    Renamed{"rubato explore", "--ranks", "rubato explore rank0.json.gz rank1.json.gz"},
-    Renamed{"rubato explore", "--profile", "rubato explore stages.csv"},
-    Renamed{"rubato explore", "--model", "rubato explore gpt3-xl --stages N"},
-    Renamed{"rubato explore", "--power-budget", "--budget 280W"},
-    Renamed{"rubato explore", "--energy-budget", "--budget 1500J"},
-    Renamed{"rubato explore", "--price-per-kwh", "--prices kwh=0.12"},
-    Renamed{"rubato explore", "--price-per-gpu-hour", "--prices kwh=0.12,gpu-hour=2"},
-    Renamed{"rubato explore", "--straggler", "--disturb 3:kernels*1.2"},
-    Renamed{"rubato explore", "--throttle", "--disturb 3:1110MHz"},
-    Renamed{"rubato explore", "--slow-link", "--disturb 3:network*1.5"},
-    Renamed{"rubato explore", "--jitter", "--disturb jitter=0.02"},
-    Renamed{"rubato explore", "--switch-latency-us", "--switching latency=22ms"},
-    Renamed{"rubato explore", "--per-kernel", "--list kernels"},
-    Renamed{"rubato explore", "--per-pass", "--list passes"},
-    Renamed{"rubato explore", "--per-segment", "--list segments"},
-    Renamed{"rubato explore", "--gantt", "--timeline plan.svg"},
-    Renamed{"rubato explore", "--page", "--timeline plan.html"},
-    Renamed{"rubato explore", "--zeus", "--plan-file FOLDER"},
-    Renamed{"rubato explore", "--clock-per", "--granularity launch"},
-    Renamed{"rubato explore", "--column", "--table DESCRIPTION.toml"},
-    Renamed{"rubato explore", "--where", "--table DESCRIPTION.toml"},
-    Renamed{"rubato explore", "--missing", "--table DESCRIPTION.toml"}};
-
 // The first word the parser could not place, if that is what went wrong.
 std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) {
   const std::vector<std::string> left = root.remaining(true);
@@ -96,22 +78,10 @@ std::string unexpected_word(const CLI::App& root, const CLI::ParseError& error) 
 
 [[noreturn]] void throw_usage_error(const CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = selected(root);
-  std::string command = "rubato";
-  std::string names;
-  for (const CLI::App* at = &app; at != nullptr && at != &root; at = at->get_parent()) {
-    names.insert(0, " " + at->get_name());
-  }
-  command += names;
+  const std::string command = "rubato" + names_of(root, app);
   const std::string hint = fmt::format("see '{} --help'", command);
   if (const std::string word = unexpected_word(root, error); !word.empty()) {
     const bool option = word.starts_with("-");
-    const std::string name = word.substr(0, word.find('='));
-    for (const Renamed& old : renamed) {
-      if (command == old.command && name == old.word)
-        throw UsageError(fmt::format("{}: unknown {} '{}'; did you mean '{}'?", command,
-                                     option ? "option" : "word", printable(word), old.now),
-                         {.in = {}, .hint = hint});
-    }
     const std::vector<std::string> known = known_words(app, option);
     const auto near = nearest(option ? word.substr(0, word.find('=')) : word, known);
     throw UsageError(
@@ -144,9 +114,10 @@ std::string command_line(int argc, char** argv) {
   return text;
 }
 
-// "help explore" as "explore --help".
-std::vector<char*> arguments_of(int argc, char** argv, std::string& help) {
+// "help explore" as "explore --help", "version" as "--version".
+std::vector<char*> arguments_of(int argc, char** argv, std::string& help, std::string& version) {
   std::vector<char*> words(argv, argv + argc);
+  if (words.size() == 2 && std::string_view(words[1]) == "version") words[1] = version.data();
   if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
   words.erase(words.begin() + 1);
   if (words.size() == 2 && std::string_view(words[1]) == "help") words.pop_back();
@@ -159,9 +130,31 @@ void add_terminal_options(CLI::App& app, bool& quiet) {
   const auto below = app.get_subcommands([](const CLI::App*) { return true; });
   for (CLI::App* sub : below) add_terminal_options(*sub, quiet);
   if (!below.empty() && app.get_parent() != nullptr) return;
-  app.add_flag("--quiet", quiet, "No notes and no progress on standard error; errors stay");
-  app.add_flag_callback("--wide", show_tables_wide,
-                        "Tables with all columns, whatever the width of the terminal");
+  app.get_help_ptr()->description("Print this help");
+  app.get_help_ptr()->group(general_group);
+  app.add_flag("--quiet", quiet, "Print no notes and no progress; errors stay")
+      ->group(general_group);
+  app.add_flag_callback("--wide", show_tables_wide, "Print all columns, however wide")
+      ->group(general_group);
+}
+
+// --db of the user's defaults, where the command that `words` name has one that they do not give.
+void take_default_db(CLI::App& root, std::span<const std::string> words) {
+  CLI::App* command = &root;
+  for (const std::string& word : words.subspan(1)) {
+    const auto below =
+        command->get_subcommands([&](const CLI::App* sub) { return sub->check_name(word); });
+    if (below.empty()) break;
+    command = below.front();
+  }
+  CLI::Option* option = command->get_option_no_throw("--db");
+  const auto given = [](std::string_view word) {
+    return word == "--db" || word.starts_with("--db=") || word == "--help" || word == "-h" ||
+           word == "--help-all";
+  };
+  if (option == nullptr || std::ranges::any_of(words, given)) return;
+  const std::optional<std::string> db = user_default("db");
+  if (db) option->required(false)->default_val(*db);
 }
 
 // Standard error goes nowhere as long as this lives.
@@ -188,34 +181,51 @@ class Quiet {
   int kept_ = -1;
 };
 
-// Help shows types with their ranges. It leaves out what excludes or needs what: an error says
-// that.
-class HelpFormatter : public CLI::Formatter {
- public:
-  [[nodiscard]] std::string make_option_opts(const CLI::Option* option) const override {
-    std::string text = CLI::Formatter::make_option_opts(option);
-    for (const char* relation : {" Needs:", " Excludes:"})
-      text.resize(std::min(text.find(relation), text.size()));
-    using Words = std::pair<std::string_view, std::string_view>;
-    for (const auto& [checked, shown] :
-         {Words{":FLOAT in", " in"}, Words{":INT in", " in"}, Words{":POSITIVE", " > 0"}}) {
-      if (const std::size_t at = text.find(checked); at != std::string::npos)
-        text.replace(at, checked.size(), shown);
+// Errors that do not say what to do next do so here.
+ExitStatus with_hints(const CLI::App& app, const std::vector<std::string>& words,
+                      const std::function<ExitStatus()>& action) {
+  const auto help = [&] { return fmt::format("rubato{} --help", names_of(app, selected(app))); };
+  // Readers of tables name options of calibrate, which other commands have in a description.
+  const auto as_described = [&](const Error& error) {
+    const std::string said = error.what() + error.detail().hint;
+    for (const char* option : {"--column", "--where"}) {
+      if (said.find(option) == std::string::npos ||
+          selected(app).get_option_no_throw(option) != nullptr)
+        continue;
+      return fmt::format(
+          "{}{}{} goes into a description of the table, --table FILE.toml "
+          "(docs/add-a-gpu.md)",
+          error.detail().hint, error.detail().hint.empty() ? "" : "; ", option);
     }
-    return text;
+    return std::string();
+  };
+  try {
+    return action();
+  } catch (const UsageError& error) {
+    if (const std::string hint = as_described(error); !hint.empty())
+      throw UsageError(error.what(), {.in = error.detail().in, .hint = hint});
+    if (!error.detail().hint.empty()) throw;
+    throw UsageError(error.what(), {.in = error.detail().in, .hint = "see '" + help() + "'"});
+  } catch (const Error& error) {
+    if (error.status() != ExitStatus::input && error.status() != ExitStatus::io) throw;
+    if (const OtherKind other = other_kind(words, error.what()); !other.what.empty())
+      throw DataError(other.what, {.in = {}, .hint = other.hint});
+    if (const std::string hint = as_described(error); !hint.empty())
+      throw DataError(error.what(), {.in = error.detail().in, .hint = hint});
+    if (!error.detail().hint.empty() || error.status() == ExitStatus::io) throw;
+    throw DataError(error.what(), {.in = error.detail().in,
+                                   .hint = fmt::format("'{}' says what it reads", help())});
   }
-};
+}
 
 }  // namespace
 
 ExitStatus run_program(int argc, char** argv) {
-  CLI::App app{
-      "Rubato: which clocks should a GPU run each kernel of a training step at?\n"
-      "Simulates kernel traces under a time and power model and finds the clocks\n"
-      "that use the least energy within a time budget.",
-      "rubato"};
-  app.set_version_flag("--version", fmt::format("rubato {} ({}; {})", program_version(),
-                                                source_revision(), build_info()));
+  CLI::App app("", "rubato");
+  app.set_version_flag("-V,--version", fmt::format("rubato {} ({}; {})", program_version(),
+                                                   source_revision(), build_info()))
+      ->description("Print the version")
+      ->group(general_group);
   app.formatter(std::make_shared<HelpFormatter>());  // before commands, which take it over
   CommandLine root(app);
   const std::vector<std::string> given(argv, argv + argc);
@@ -225,25 +235,37 @@ ExitStatus run_program(int argc, char** argv) {
   add_terminal_options(app, quiet);
   // Behind the commands, or those without a footer would take it over.
   app.footer(
-      "\nEvery command has its own --help, also as: rubato help COMMAND. Start with:\n"
-      "  rubato reproduce spaan2026\n\n"
-      "Exit status: 0 done, 1 no plan meets the budget, 2 wrong usage, 3 bad input, 4 reading or\n"
-      "writing failed, 70 a bug of rubato's, 130 interrupted.");
-  if (given.size() > 1 && given[1] == "complete") {
+      "Exit status: 0 done, 1 no plan meets the limit, 2 wrong usage, 3 bad input, 4 cannot read "
+      "or write, 70 a bug, 130 interrupted.\n"
+      "rubato help terms explains words and signs in tables.");
+  if (given.size() < 2) {
+    print(first_words());
+    return ExitStatus::done;
+  }
+  if (given.size() > 2 && given[1] == "help" && given[2] == "terms") {
+    if (given.back() == "--wide") show_tables_wide();
+    print(terms_text());
+    return ExitStatus::done;
+  }
+  if (given[1] == "complete") {
     print(completions(app, std::span(given).subspan(2)));
     return ExitStatus::done;
   }
-  std::string help = "--help";
+  std::string help = "--help", version = "--version";
   try {
-    std::vector<char*> words = arguments_of(argc, argv, help);
+    std::vector<char*> words = arguments_of(argc, argv, help, version);
     if (words.size() > 1 && is_python_command(words[1]))
       run_python_command(std::vector<std::string>(words.begin() + 1, words.end()));
-    app.parse(static_cast<int>(words.size()), words.data());
+    (void)with_hints(app, given, [&] {
+      take_default_db(app, given);
+      app.parse(static_cast<int>(words.size()), words.data());
+      return ExitStatus::done;
+    });
   } catch (const CLI::Success& success) {  // --help, --version
     if (!app.remaining(true).empty()) throw_usage_error(app, CLI::ExtrasError({}));
     std::ostringstream text;
     const auto status = static_cast<ExitStatus>(app.exit(success, text, text));
-    print(wrapped_help(text.str(), line_width()));
+    print(text.str());
     return status;
   } catch (const CLI::ParseError& error) {
     throw_usage_error(app, error);
@@ -253,7 +275,7 @@ ExitStatus run_program(int argc, char** argv) {
   const RunContext context{.progress = [&line](const ProgressUpdate& update) { line.show(update); },
                            .cancelled = &stop_asked(),
                            .command_line = command_line(argc, argv)};
-  const ExitStatus status = action(context);
+  const ExitStatus status = with_hints(app, given, [&] { return action(context); });
   refuse_if_interrupted();
   end_output();
   return is_part() ? ExitStatus::interrupted : status;

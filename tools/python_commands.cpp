@@ -21,8 +21,8 @@ namespace rubato {
 
 namespace {
 
-constexpr std::array python_commands{"apply",   "measure", "energy",  "watch",  "doctor",
-                                     "latency", "match",   "capture", "restore"};
+constexpr std::array python_commands{"apply",  "measure", "energy", "watch",   "serve",
+                                     "doctor", "latency", "match",  "capture", "restore"};
 
 // The program's own file; empty where the system does not say.
 std::filesystem::path own_path() {

@@ -21,6 +21,8 @@ inline constexpr double s_per_ns = 1e-9;
 struct CaptureDevice {
   std::uint32_t id = 0;  ///< ordinal as recorded
   std::string name;      ///< marketing name, empty when the file does not say
+  std::optional<double> compute_capability = {};  ///< NVIDIA's generation, e.g. 9.0, where said
+  std::optional<std::uint32_t> sm_count = {};     ///< multiprocessors, where said
 
   friend bool operator==(const CaptureDevice&, const CaptureDevice&) = default;
 };
@@ -67,7 +69,8 @@ struct CapturedCall {
   std::int64_t start_ns = 0;     ///< since Capture::epoch_ns
   std::int64_t duration_ns = 0;  ///< >= 0; how long the host was in the call
   /// Index into Capture::streams. launch, blocking_copy: where its (first) work went; stream_sync:
-  /// which stream is awaited; event_record: into which the event is put; stream_wait: which waits.
+  /// which stream is awaited; device_sync: one of the awaited device; event_record: into which the
+  /// event is put; stream_wait: which waits.
   std::optional<std::uint32_t> stream = {};
   /// event_sync, event_query, stream_wait: index into Capture::calls of the event_record that is
   /// waited for. Of several records of one event it is the latest before the call.

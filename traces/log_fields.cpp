@@ -52,14 +52,17 @@ bool take(std::string_view& text, std::string_view one_of) {
   return true;
 }
 
-// "2024-05-22", "2024/05/22" or "20240522": days since 1970.
+// "2024-05-22", "2024/05/22", "20240522" or "22.05.2024": days since 1970.
 std::optional<double> take_date(std::string_view& text) {
-  const auto year = take_count(text, 4);
+  constexpr std::size_t day_digits = 2;
+  const bool day_first = text.size() > day_digits && text[day_digits] == '.';
+  auto year = take_count(text, day_first ? 2 : 4);
   const char separator = text.empty() ? ' ' : text.front();
-  const bool separated = take(text, "-/");
+  const bool separated = take(text, "-/.");
   const auto month = take_count(text, 2);
   if (separated && !take(text, std::string_view(&separator, 1))) return std::nullopt;
-  const auto day = take_count(text, 2);
+  auto day = take_count(text, day_first ? 4 : 2);
+  if (day_first) std::swap(year, day);
   if (!year || !month || !day) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year(*year),
                                          std::chrono::month(static_cast<unsigned>(*month)),
@@ -143,6 +146,8 @@ bool is_missing_cell(std::string_view cell) {
 }
 
 std::optional<double> log_quantity(std::string_view cell, std::string_view unit) {
+  if (cell.starts_with('(') && cell.ends_with(')'))
+    cell = cell.substr(1, cell.size() - 2);  // rocm-smi
   std::size_t end = cell.size();
   while (end > 0 && std::isalpha(static_cast<unsigned char>(cell[end - 1])) != 0) --end;
   const std::string own = lower_case(cell.substr(end));

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "common/statistics.hpp"
+#include "traces/serving_steps.hpp"
+#include "traces/trace_capture.hpp"
 
 namespace rubato {
 
@@ -45,7 +47,10 @@ std::vector<OddStep> odd_steps(const Capture& capture) {
   const double usual_s = median(taken_s);
   std::vector<OddStep> odd;
   for (std::uint32_t i = 0; i < taken_s.size(); ++i) {
-    if (usual_s > 0.0 && (taken_s[i] > longer * usual_s || taken_s[i] < shorter * usual_s))
+    // What ends the last step of a server is not marked.
+    const bool ends = i + 1 < taken_s.size() || !serving_step_of(capture.steps[i].name);
+    if (usual_s > 0.0 &&
+        (taken_s[i] > longer * usual_s || (ends && taken_s[i] < shorter * usual_s)))
       odd.push_back({i, taken_s[i] / usual_s});
   }
   if (one_in * odd.size() > taken_s.size()) odd.clear();
@@ -67,31 +72,15 @@ std::optional<Capture> without_step(const Capture& capture, std::uint32_t positi
     if (called_ns(launch) < from_ns && launch.end_ns() > from_ns) return std::nullopt;
     if (inside(called_ns(launch)) && launch.end_ns() > to_ns) return std::nullopt;
   }
-  Capture kept = capture;
+  Capture kept = part_of(
+      capture, [&](const CapturedCall& call) { return !inside(call.start_ns); },
+      [&](const CapturedLaunch& launch) { return !inside(called_ns(launch)); });
   const MovedUp move(to_ns, last ? 0 : to_ns - from_ns);
-  std::vector<std::optional<std::uint32_t>> place(capture.calls.size());
-  kept.calls.clear();
-  for (std::size_t c = 0; c < capture.calls.size(); ++c) {
-    if (inside(capture.calls[c].start_ns)) continue;
-    place[c] = static_cast<std::uint32_t>(kept.calls.size());
-    kept.calls.push_back(capture.calls[c]);
-    move(kept.calls.back().start_ns);
-  }
-  for (CapturedCall& call : kept.calls) {
-    if (call.record) call.record = place[*call.record];
-  }
-  kept.launches.clear();
-  kept.collectives.clear();
-  for (const CapturedLaunch& launch : capture.launches) {
-    if (inside(called_ns(launch))) continue;
-    CapturedLaunch& own = kept.launches.emplace_back(launch);
+  for (CapturedCall& call : kept.calls) move(call.start_ns);
+  for (CapturedLaunch& own : kept.launches) {
     move(own.start_ns);
     if (own.launch_ns) move(*own.launch_ns);
-    if (own.call) own.call = place[*own.call];
     if (own.step && *own.step > position) --*own.step;
-    if (!own.collective) continue;
-    kept.collectives.push_back(capture.collectives[*own.collective]);
-    own.collective = static_cast<std::uint32_t>(kept.collectives.size() - 1);
   }
   kept.steps.erase(kept.steps.begin() + position);
   for (CapturedStep& step : kept.steps) {

@@ -16,46 +16,42 @@ namespace {
 
 // Names of columns as log_field() gives them; of several the first of the names listed wins.
 using Names = std::span<const std::string_view>;
-constexpr std::array<std::string_view, 10> time_names{
-    "timestamp", "unix",      "unix.time", "epoch", "time",
-    "datetime",  "date.time", "elapsed",   "ts",    "t"};
-constexpr std::array<std::string_view, 24> power_names{"power.draw.instant",
-                                                       "power.instant",
-                                                       "instant.power",
-                                                       "instantaneous.power",
-                                                       "power.draw",
-                                                       "power",
-                                                       "pwr",
-                                                       "powr",
-                                                       "155",
-                                                       "power.usage",
-                                                       "dcgm.fi.dev.power.usage",
-                                                       "gpu.power",
-                                                       "gpu.power.draw",
-                                                       "board.power",
-                                                       "current.socket.power",
-                                                       "socket.power",
-                                                       "watts",
-                                                       "watt",
-                                                       "power.watts",
-                                                       "power.draw.average",
-                                                       "power.average",
-                                                       "average.power",
-                                                       "avg.power",
-                                                       "average.socket.power"};
+constexpr auto time_names =
+    std::to_array<std::string_view>({"timestamp", "unix", "unix.time", "epoch", "time", "datetime",
+                                     "date.time", "elapsed", "ts", "t"});
+constexpr auto power_names =
+    std::to_array<std::string_view>({"power.draw.instant",
+                                     "power.instant",
+                                     "instant.power",
+                                     "instantaneous.power",
+                                     "power.draw",
+                                     "power",
+                                     "pwr",
+                                     "powr",
+                                     "155",
+                                     "power.usage",
+                                     "dcgm.fi.dev.power.usage",
+                                     "gpu.power",
+                                     "gpu.power.draw",
+                                     "board.power",
+                                     "current.socket.power",
+                                     "socket.power",
+                                     "watts",
+                                     "watt",
+                                     "power.watts",
+                                     "power.draw.average",
+                                     "power.average",
+                                     "average.power",
+                                     "avg.power",
+                                     "average.socket.power",
+                                     "current.socket.graphics.package.power",
+                                     "average.graphics.package.power"});
 // "core" and "mem" alone are shares of use in nvidia-smi dmon: they count with a unit only.
-constexpr std::array<std::string_view, 10> core_names{"clocks.current.sm",
-                                                      "clocks.sm",
-                                                      "clocks.current.graphics",
-                                                      "clocks.gr",
-                                                      "sm.clock",
-                                                      "smclk",
-                                                      "pclk",
-                                                      "gfxclk",
-                                                      "100",
-                                                      "core"};
-constexpr std::array<std::string_view, 7> mem_names{
-    "clocks.current.memory", "clocks.mem", "mem.clock", "memclk", "mclk", "101", "mem"};
+constexpr auto core_names = std::to_array<std::string_view>(
+    {"clocks.current.sm", "clocks.sm", "clocks.current.graphics", "clocks.gr", "sm.clock", "smclk",
+     "pclk", "gfxclk", "gfx.clk", "gfx.0.clk", "sclk.clock.speed:", "100", "core"});
+constexpr auto mem_names = std::to_array<std::string_view>(
+    {"clocks.current.memory", "clocks.mem", "mem.clock", "memclk", "mclk", "101", "mem"});
 
 struct IdentityNames {
   std::string_view label;
@@ -150,6 +146,7 @@ PowerColumns power_columns(std::vector<LogField> header, char separator) {
 }
 
 std::optional<PowerColumns> power_header(std::string_view line) {
+  if (line.starts_with("# HELP") || line.starts_with("# TYPE")) return std::nullopt;  // Prometheus
   const std::string_view bare = line.starts_with('#') ? without_blanks(line.substr(1)) : line;
   for (const char separator : {',', ';', '\t', ' '}) {
     const auto cells = log_cells(bare, separator);

@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "common/algorithms/sort_by.hpp"
+#include "common/byte_source.hpp"
 #include "common/error.hpp"
-#include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "traces/power_rows.hpp"
@@ -48,6 +48,14 @@ class SampleChoice {
     }
     describe();
     sort_by(log_.samples, &PowerSample::time_s);
+    const auto twice = std::unique(  // a log that was appended to itself
+        log_.samples.begin(), log_.samples.end(), [](const PowerSample& a, const PowerSample& b) {
+          return a.time_s == b.time_s && a.power_w == b.power_w && a.core_mhz == b.core_mhz;
+        });
+    if (twice != log_.samples.end())
+      log_.left_out.push_back(
+          fmt::format("{} samples that are there twice", log_.samples.end() - twice));
+    log_.samples.erase(twice, log_.samples.end());
     refuse_bursts();
     const auto repeated = std::unique(
         log_.samples.begin(), log_.samples.end(),
@@ -74,6 +82,13 @@ class SampleChoice {
       throw DataError(fmt::format("{}: {} samples with power; expected at least 2", log_.file,
                                   log_.samples.size()));
     }
+    constexpr double least_w = 2.0;  // more than this any GPU draws that runs something
+    const double most_w =
+        std::ranges::max_element(log_.samples, {}, &PowerSample::power_w)->power_w;
+    if (most_w > 0.0 && most_w < least_w)
+      throw DataError(fmt::format("{}: its powers are at most {:.3g} W, which is no GPU at work",
+                                  log_.file, most_w),
+                      {.hint = "are these kW? then call the column power_kw"});
   }
 
   // Keeps the rows of the GPU that is meant. Appended logs may say more or less of the same one.
@@ -266,7 +281,7 @@ PowerLog parse_power_log(std::string_view text, std::string name, const PowerLog
 }
 
 PowerLog read_power_log(const std::filesystem::path& path, const PowerLogOptions& options) {
-  return parse_power_log(read_file(path), path.string(), options);
+  return parse_power_log(read_text(path), path.string(), options);
 }
 
 std::string_view name_of(PowerLogKind value) noexcept {

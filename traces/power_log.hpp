@@ -44,8 +44,8 @@ struct PowerLogOptions {
 
 /// Recognises the format by its content. Lines that cannot be read are left out and counted.
 /// @throws DataError if it is no power log, if more lines are bad than good, naming the first one,
-///         or if there are fewer than two samples; UsageError if `gpu` or `period_s` is needed and
-///         missing or cannot be used, or the log has no such GPU
+///         if there are fewer than two samples, or if none reaches 2 W; UsageError if `gpu` or
+///         `period_s` is needed and missing or cannot be used, or the log has no such GPU
 [[nodiscard]] PowerLog parse_power_log(std::string_view text, std::string name,
                                        const PowerLogOptions& options = {});
 

@@ -201,8 +201,9 @@ class RowReader {
       if (s.date) cell = fmt::format("{} {}", cells[*s.date], cell);
       if (cell.empty() && !line.complete) return cut_off(line);
       if (!set_time(s, cell, row)) {
-        return fmt::format("the time is '{}'; expected a date or seconds since 1970",
-                           printable(cell.substr(0, 60)));
+        return fmt::format(
+            "the time is '{}'; expected 2026-05-22 17:15:22.123, or seconds since 1970",
+            printable(cell.substr(0, 60)));
       }
     } else {
       row.base = TimeBase::relative;
@@ -211,17 +212,19 @@ class RowReader {
     if (is_cut(line, cells)) return cut_off(line);
     last_cell_size_ = cells.back().size();
     out_.powers.insert(out_.powers.end(), powers.begin(), powers.end());
-    if (s.side_by_side.empty()) {
-      add(row, std::move(gpu));
-    } else {
-      for (const auto& [column, index] : s.side_by_side) {
-        LoggedGpu one = gpu;
-        one.emplace_back("index", index);
-        add(row, std::move(one));
-        ++row.first_power;
-      }
-    }
+    add_samples(s, row, std::move(gpu));
     return std::nullopt;
+  }
+
+  // One sample, or one of each GPU whose powers stand side by side.
+  void add_samples(const PowerColumns& s, PowerRow row, LoggedGpu gpu) {
+    if (s.side_by_side.empty()) return add(row, std::move(gpu));
+    for (const auto& [column, index] : s.side_by_side) {
+      LoggedGpu one = gpu;
+      one.emplace_back("index", index);
+      add(row, std::move(one));
+      ++row.first_power;
+    }
   }
 
   // False if the cell holds no time.

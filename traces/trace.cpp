@@ -141,7 +141,7 @@ void refuse_to_list_too_many(std::span<const Segment> segments) {
                   most_listed_launches),
       {.in = {},
        .hint = "let segments repeat less often; 'rubato trace show', and plans whose changes of "
-               "clock are not replayed ('rubato explore --granularity iteration'), take any"});
+               "clock are not replayed ('rubato explore --per run'), take any"});
 }
 
 std::vector<KernelId> launches(std::span<const Segment> segments) {

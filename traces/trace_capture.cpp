@@ -78,4 +78,30 @@ Capture only_step(Capture capture, std::uint32_t position) {
   return capture;
 }
 
+Capture part_of(const Capture& capture, const std::function<bool(const CapturedCall&)>& keeps_call,
+                const std::function<bool(const CapturedLaunch&)>& keeps_launch) {
+  Capture kept = capture;
+  std::vector<std::optional<std::uint32_t>> place(capture.calls.size());
+  kept.calls.clear();
+  for (std::size_t c = 0; c < capture.calls.size(); ++c) {
+    if (!keeps_call(capture.calls[c])) continue;
+    place[c] = static_cast<std::uint32_t>(kept.calls.size());
+    kept.calls.push_back(capture.calls[c]);
+  }
+  for (CapturedCall& call : kept.calls) {
+    if (call.record) call.record = place[*call.record];
+  }
+  kept.launches.clear();
+  kept.collectives.clear();
+  for (const CapturedLaunch& launch : capture.launches) {
+    if (!keeps_launch(launch)) continue;
+    CapturedLaunch& own = kept.launches.emplace_back(launch);
+    if (own.call) own.call = place[*own.call];
+    if (!own.collective) continue;
+    kept.collectives.push_back(capture.collectives[*own.collective]);
+    own.collective = static_cast<std::uint32_t>(kept.collectives.size() - 1);
+  }
+  return kept;
+}
+
 }  // namespace rubato

@@ -2,6 +2,7 @@
 // A trace as if it had been captured: one stream, launch after launch. And one step of a capture.
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "traces/capture.hpp"
@@ -23,5 +24,10 @@ enum class MissingTimes { error, zero };
 [[nodiscard]] Capture only_step(Capture capture, std::string_view step);
 /// @pre position < capture.steps.size()
 [[nodiscard]] Capture only_step(Capture capture, std::uint32_t position);
+
+/// The capture with some of its calls and launches. Steps stay as they are.
+[[nodiscard]] Capture part_of(const Capture& capture,
+                              const std::function<bool(const CapturedCall&)>& keeps_call,
+                              const std::function<bool(const CapturedLaunch&)>& keeps_launch);
 
 }  // namespace rubato

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """What a mechanism of the searches is worth: records energies, gaps and CPU time of many questions, and compares two records.
-The table of docs/search.md was made with it: leave a mechanism out, build, record, compare with the record of the program before.
+Leave a mechanism out, build, record, and compare with the record of the program before.
 
-Usage: ablation.py record RUBATO OUT.json [GROUP ...]     groups: profiles models stalls chains switching captures (all of them)
+Usage: ablation.py record RUBATO OUT.json [GROUP ...]     groups: profiles models stages stalls chains switching captures (all of them)
        ablation.py compare BEFORE.json AFTER.json
 
+ABLATION_ONLY is a regular expression: only questions whose names it matches are asked.
 Captures are those of docs/examples; ABLATION_CAPTURES names a file of more, one question a line: options of rubato explore.
 """
 import json
 import os
+import re
 import resource
 import shlex
 import subprocess
@@ -27,7 +29,7 @@ STAGES = ["--stages 1 --microbatches 8", "--stages 4 --microbatches 4", "--stage
           "--stages 8 --microbatches 32", "--stages 4 --microbatches 8 --schedule gpipe",
           "--stages 4 --microbatches 8 --schedule interleaved --chunks 2", "--stages 4 --microbatches 8 --schedule zb-h1"]
 CHANGES = ["latency=1ms", "latency=6ms", "latency=22ms", "stall=100us", "stall=1ms", "latency=1ms,mem.latency=6ms"]
-KINDS = "--granularity iteration,pass,kernel,launch,segment"
+KINDS = "--per run,pass,kernel,launch,segment"
 
 
 def questions(group):
@@ -38,10 +40,18 @@ def questions(group):
                 yield f"{name} {shape}", f"pipeline --profile {EXAMPLES / name}.csv --blocked-power {blocked} {shape}"
     elif group == "models":
         for shape in STAGES:
-            for gpu in GPUS[:4]:
+            for gpu in GPUS[:1] if "--stages 8" in shape else GPUS[:4]:
                 for switching in ("free", "spec"):
                     asked = f"--gpu {gpu} {shape} --switching {switching}"
                     yield asked, f"pipeline --model gpt3-xl --batch 4 {asked} --slack 0,1,2,5,10"
+    elif group == "stages":
+        for name, blocked in PROFILES:
+            described = f"--profile {EXAMPLES / name}.csv --blocked-power {blocked} --microbatches 12"
+            yield name, f"pipeline {described} --per run,stage --slack 0,1,2,5,10"
+        for shape in STAGES[1:3]:
+            for gpu in GPUS[:4]:
+                asked = f"--gpu {gpu} {shape}"
+                yield asked, f"pipeline --model gpt3-xl --batch 4 {asked} --per run,stage --slack 0,1,2,5,10"
     elif group == "stalls":
         for gpu in GPUS[:2]:
             for change in ("stall=20ms", "stall=1ms,energy=1"):
@@ -49,13 +59,13 @@ def questions(group):
                 yield asked, f"pipeline --model gpt3-xl --batch 4 --stages 4 --microbatches 8 {asked} --slack 0,5,20"
     elif group == "chains":
         for gpu in GPUS:
-            asked = f"--gpu {gpu} --granularity iteration,pass,kernel,segment"
+            asked = f"--gpu {gpu} --per run,pass,kernel,segment"
             yield asked, f"explore gpt3-xl {asked} --slack 0,1,2,5"
     elif group == "switching":
         for gpu, clocks in (("rtx-3080-ti", "full"), ("a100-sxm4-80gb", "full")):
             for change in CHANGES:
                 asked = f"--gpu {gpu} --clocks {clocks} --switching {change}"
-                yield asked, f"explore gpt3-xl --granularity segment {asked} --slack 0,2"
+                yield asked, f"explore gpt3-xl --per segment {asked} --slack 0,2"
     elif group == "captures":
         yield "run", f"explore {EXAMPLES}/run.pt.trace.json.gz {KINDS} --slack 0,1,2,5"
         yield "core1005", f"explore {EXAMPLES}/clocks/core1005.pt.trace.json.gz {KINDS} --slack 0,1,2,5"
@@ -67,6 +77,8 @@ def questions(group):
 def ask(program, command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     words = [*shlex.split(command), "--json"]
+    if words[1] != "front":
+        words += ["--odds", "0"]  # what the search finds, whatever the odds
     if words[0] == "pipeline" and words[1].startswith("--"):
         done = explored(program, words[1:])
     else:
@@ -88,6 +100,8 @@ def record(program, groups):
     found = {}
     for group in groups:
         for name, command in questions(group):
+            if not re.search(os.environ.get("ABLATION_ONLY", ""), name):
+                continue
             if group == "profiles":
                 command += " --slack " + slacks(program, command)
             listed, cpu_s = ask(program, command)
@@ -124,7 +138,7 @@ def compare(before, after):
 
 
 if sys.argv[1] == "record":
-    RECORD = record(sys.argv[2], sys.argv[4:] or ["profiles", "models", "stalls", "chains", "switching", "captures"])
+    RECORD = record(sys.argv[2], sys.argv[4:] or ["profiles", "models", "stages", "stalls", "chains", "switching", "captures"])
     Path(sys.argv[3]).write_text(json.dumps(RECORD, indent=1), encoding="utf-8")
 else:
     compare(*(json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[2:4]))

@@ -4,7 +4,7 @@
     bench/tables/accuracy.py build/release/rubato > docs/accuracy.md
 
 Each row of models/data/measured/operators/operators.csv is one operator of known shape on one GPU. Rubato says its time, power and clock from the
-shape alone; the page has mean absolute errors of each group, beside what NeuSight, Habitat and the roofline published for the same rows.
+shape alone; the page has mean absolute errors of each group, beside what NeuSight published for the same rows.
 `--errors` prints the errors of groups as JSON, for a test.
 """
 import argparse
@@ -57,7 +57,7 @@ def modelled(program, spec, memory, core, limit, rows):
             "schema": 1, "name": "rows", "provenance": {"generator": "accuracy.py", "source": "", "options": ""},
             "kernels": [kernel(n, r) for n, r in zip(names, rows)],
             "segments": [{"name": "all", "repeat": 1, "launches": names}]}))
-        rubato(program, "explore", str(trace), "--gpu", spec, "--granularity", "iteration", "--slack", "0", "--clocks", f"mem={memory} core={core}", "--power-limit", str(limit), "--db", database, "--quiet")
+        rubato(program, "explore", str(trace), "--gpu", spec, "--per", "run", "--slack", "0", "--clocks", f"mem={memory} core={core}", "--power-limit", str(limit), "--db", database, "--quiet")
         cells = json.loads(rubato(program, "query", "--db", database, QUERY.format(f"{memory}/{core}"), "--json"))
     return {c["name"]: (c["time_s"], c["energy_j"] / c["time_s"], c["effective_core_mhz"]) for c in cells}
 

@@ -29,7 +29,7 @@ def modelled(program, spec, batch):
     with tempfile.TemporaryDirectory() as folder:
         trace, database = f"{folder}/step.json", f"{folder}/step.db"
         rubato(program, "trace", "gen", "gpt3-xl", "--batch", str(batch), "-o", trace)
-        rubato(program, "explore", trace, "--gpu", spec, "--granularity", "kernel", "--slack", "0", "--db", database)
+        rubato(program, "explore", trace, "--gpu", spec, "--per", "kernel", "--slack", "0", "--db", database)
         rows = json.loads(rubato(program, "query", "--db", database, QUERY, "--json"))
     return {r["name"]: (r["class"], r["time_s"], r["energy_j"] / r["time_s"], r["effective_core_mhz"]) for r in rows}
 

@@ -5,7 +5,7 @@ Campaigns as explorer/confidence/campaigns.cpp plays them: kernels in four group
 a step. A plan's error is a part that all kernels share and one of each kernel (Student's t, four degrees of freedom), weighted by how far the plan
 takes the kernel's clock; a campaign has one truth for all its plans. Intervals hold 90 % of what plans of that kind miss, by construction.
 Prints for so many kernels the share inside: 5th, 50th and 95th percentile of 100 such rows, and how many of them lie in 85 to 95 %, below and above.
-The table is in docs/gpus.md. Standard library only; about a minute.
+Standard library only; about a minute.
 """
 import random
 import statistics

@@ -3,17 +3,23 @@
 
 Each measured workload of the shipped sweeps becomes a capture of one kernel at its highest clock. `rubato explore` names a clock for it; the
 sweep says what that clock really gives. Between measured clocks curves are interpolated (monotone cubic), since on measured clocks alone
-there is often none between the default and the deadline.
+there is often none between the default and the deadline. The workload is left out of the kernels that the spec knows.
 
-Usage: bench/tables/promises.py RUBATO [--odds PCT] [--slack PCT,PCT] [--every N] [--class] [--captures 2] [--csv FILE] [NAME ...]
-       (--every N: each Nth workload; --class: products and element-wise kernels by their names, as real captures know them;
-       --captures 2: also captured at the measured clock nearest to three quarters; names of SWEEPS: these alone)
+Usage: bench/tables/promises.py RUBATO [--odds PCT] [--slack PCT,PCT] [--every N] [--class] [--captures 2] [--power] [--kernels N] [--other-gpus]
+       [--absolute] [--csv FILE] [NAME ...]
+       (--every N: each Nth workload; --class: classes are known, where the sweep names them, as in real captures;
+       --captures 2: also captured at the measured clock nearest to three quarters; --power: with a power log of each capture;
+       --kernels N: steps of N of a sweep's workloads; --other-gpus: only what kernels of other GPUs are like is known; --absolute: also how often
+       the interval of the energy at the default clocks holds, which is said where no power was logged; names of SWEEPS: these alone)
 Half a minute of CPU time. Standard library only.
 """
 import argparse
 import csv
+import itertools
 import json
 import pathlib
+import random
+import re
 import statistics
 import subprocess
 import sys
@@ -22,7 +28,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MEASURED, EXAMPLES = ROOT / "models" / "data" / "measured", ROOT / "docs" / "examples"
 LATE = 0.3  # percentage points beyond the slack: what measured times scatter
-# Spec, file, columns that name a workload, its memory clock, and its core clock.
+# Spec, file, columns that name a workload, its memory clock, and its core clock. Not the RTX 3080 Ti: five clocks, none from 1470 to 1890.
 SWEEPS = {
     "A100-SXM4, HPC codes": ("a100-sxm4-80gb", MEASURED / "dcgm_core_sweeps/a100.csv", ("workload",), "1593", "core_mhz"),
     "V100-PCIe": ("v100-pcie", MEASURED / "dcgm_core_sweeps/v100.csv", ("workload_id", "kernel"), "877", "core_mhz"),
@@ -61,8 +67,8 @@ class Curve:
 
 
 def workloads(file, keys, memory, core):
-    """{workload: {core clock: (time s, energy J)}} at one memory clock, under the largest power cap."""
-    found, caps = {}, set()
+    """{workload: {core clock: (time s, energy J)}} at one memory clock, under the largest power cap; and the classes that the file names."""
+    found, caps, classes = {}, set(), {}
     rows = list(csv.DictReader(file.read_text().splitlines()))
     caps = {float(row["power_cap_w"]) for row in rows if row.get("power_cap_w")}
     for row in rows:
@@ -71,60 +77,121 @@ def workloads(file, keys, memory, core):
         try:
             time_s = float(row.get("time_s") or row["time"])
             energy_j = float(row["energy"]) if "energy" in row else time_s * float(row["power_w"])
-            found.setdefault(" ".join(row[key] for key in keys), {})[round(float(row[core]))] = (time_s, energy_j)
+            name = ":".join(row[key] for key in keys)
+            found.setdefault(name, {})[round(float(row[core]))] = (time_s, energy_j)
+            classes[name] = row.get("class", "other")
         except (ValueError, KeyError):
             continue  # auto, or not measured
-    return found
+    return {name: plausible(cells) for name, cells in found.items()}, classes
 
 
-def class_of(name):
-    for words, kind in ((("gemm", "conv", "matmul", "linear"), "gemm"), (("softmax",), "softmax"), (("norm",), "layernorm"),
-                        (("relu", "gelu", "sigmoid", "softplus", "tanh", "swish", "add", "mul", "div", "clamp"), "elementwise")):
-        if any(word in name.lower() for word in words):
-            return kind
-    return "other"
+def plausible(cells):
+    """Without clocks at which power fell below 85 % of a lower clock's though the work took no longer, as `calibrate` reads sweeps."""
+    power_w = {clock: joules / time_s for clock, (time_s, joules) in cells.items()}
+    return {clock: cells[clock] for clock in cells
+            if not any(lower < clock and power_w[clock] < 0.85 * power_w[lower] and cells[clock][0] <= cells[lower][0] for lower in cells)}
 
 
-def capture_of(name, kind, time_s, slower=1.0):
-    """Twenty launches of one kernel. slower: at another clock, over the time at the highest."""
-    duration_ns, launches = max(1000, round(min(time_s, 1e-3) * slower * 1e9)), 20
+LAUNCHES = 20
+EPOCH_S = 1_780_000_000
+
+
+def power_log(power_w, busy_s):
+    """A reading each 20 ms, from a second before the capture to one after it."""
+    times = [i / 50 for i in range(-50, round(50 * busy_s) + 50)]
+    return "unix,power\n" + "".join(f"{EPOCH_S + t:.3f},{power_w if 0 <= t <= busy_s else 0.2 * power_w:.3f}\n" for t in times)
+
+
+def without(described, kernels):
+    """A spec that does not know some of its kernels, nor do the draws of its fit."""
+    known, own = described["kernels"]["list"], 7  # numbers of each kernel in a draw
+    for member in described.get("uncertainty", {}).get("members", []):
+        first = len(member) - own * len(known)
+        for at in reversed(range(len(known) if first > 0 else 0)):  # else draws of the GPU alone
+            if known[at]["name"] in kernels:
+                del member[first + own * at:first + own * (at + 1)]
+    described["kernels"]["list"] = [one for one in known if one["name"] not in kernels]
+    return described
+
+
+class Step:
+    """Kernels one after the other, each with a share of the time at the highest clock: its curves, over time and energy there."""
+
+    def __init__(self, members, most_mhz, shares):
+        self.clocks = sorted(clock for clock in set.intersection(*map(set, members.values())) if clock <= most_mhz)
+        self.default, self.shares = self.clocks[-1], shares
+        costs = [[cells[self.default][i] for cells in members.values()] for i in (0, 1)]
+        self.time_s = costs[0][0] if len(members) == 1 else 1e-3
+        self.power_w = sum(share * joules / time_s for share, time_s, joules in zip(shares, *costs))
+        self.slowdowns = [Curve([(c, cells[c][0] / cells[self.default][0]) for c in self.clocks]) for cells in members.values()]
+        self.slower = Curve([(c, sum(share * one(c) for share, one in zip(shares, self.slowdowns))) for c in self.clocks])
+        self.cheaper = Curve([(c, sum(share * cells[c][1] / time_s for share, time_s, cells in zip(shares, costs[0], members.values())) / self.power_w)
+                              for c in self.clocks])
+
+
+def capture_of(kinds, durations_s):
+    """Launches of each kernel in turn."""
+    durations_ns, kernels = [round(one * 1e9) for one in durations_s], len(kinds)
+    launches = LAUNCHES * kernels
+    ends_ns = list(itertools.accumulate(durations_ns * LAUNCHES))
     return {
         "schema": 1, "kind": "capture", "name": "made", "provenance": {"generator": "promises", "source": "made", "options": ""},
-        "origin_ns": 0, "devices": [{"id": 0, "name": ""}], "streams": [{"device": 0, "id": 7}], "step_source": "annotation",
-        "steps": [{"name": "ProfilerStep#1", "start_ns": 0, "end_ns": launches * duration_ns + 1}], "left_out": [],
-        "kernels": [{"name": name, "label": name, "class": kind, "pass": "forward", "dtype": "unknown", "work_source": "unknown"}],
-        "launches": [{"kernel": [0] * launches, "stream": [0] * launches, "start_ns": [i * duration_ns for i in range(launches)],
-                      "duration_ns": [duration_ns] * launches, "step": [0] * launches}],
+        "epoch_ns": EPOCH_S * 10**9, "origin_ns": 0, "devices": [{"id": 0, "name": ""}], "streams": [{"device": 0, "id": 7}], "step_source": "annotation",
+        "steps": [{"name": "ProfilerStep#1", "start_ns": 0, "end_ns": ends_ns[-1] + 1}], "left_out": [],
+        "kernels": [{"name": name, "label": name, "class": kind, "pass": "forward", "dtype": "unknown", "work_source": "unknown"}
+                    for name, kind in kinds],
+        "launches": [{"kernel": list(range(kernels)) * LAUNCHES, "stream": [0] * launches, "start_ns": [0, *ends_ns[:-1]],
+                      "duration_ns": durations_ns * LAUNCHES, "step": [0] * launches}],
     }
 
 
-def plans_of(options, folder, spec, memory, number, name, cells):
+def plans_of(options, folder, spec, memory, number, members, shares, classes, most_w):
     """One row for each slack: what was promised, and what came."""
     described = json.loads(subprocess.run([options.rubato, "gpus", spec], check=True, text=True, stdout=subprocess.PIPE).stdout)
-    clocks = sorted(clock for clock in cells if clock <= described["core_clocks"]["max_mhz"])
-    default, (time_s, energy_j) = clocks[-1], cells[clocks[-1]]
-    slower, cheaper = (Curve([(c, cells[c][i] / at) for c in clocks]) for i, at in enumerate((time_s, energy_j)))
+    step = Step(members, described["core_clocks"]["max_mhz"], shares)
+    clocks, default = step.clocks, step.default
     grid = clocks if spec in STEPS_OF_100 else sorted({*range(clocks[0], default, 15), default})
+    described = without(described, {known["name"] for known in described["kernels"]["list"]} if options.other_gpus else members)
     described["default_clock"] = {"mem": memory, "core": float(default)}
+    limit = described["power_limit"]
+    limit["limit_w"] = max(limit["limit_w"], most_w)  # a card with a higher limit than is usual: `--power-limit`
+    limit["max_w"] = max(limit["max_w"], most_w)
     gpu, capture = folder / "gpu.json", folder / "capture.json"
     gpu.write_text(json.dumps(described))
-    kind = class_of(name) if options.known_class else "other"
-    capture.write_text(json.dumps(capture_of(f"captured_kernel_{number}", kind, time_s)))
-    command = [options.rubato, "explore", capture, "--gpu", gpu, "--captured-clock", f"{memory}/{default}", "--granularity", "iteration",
+    kinds = [(f"captured_kernel_{number}_{i}" if len(members) > 1 else f"captured_kernel_{number}", classes[name] if options.known_class else "other")
+             for i, name in enumerate(members)]
+    longest_s = 0.1 if options.power else 1e-3  # readings average tens of milliseconds
+
+    taken_s = max(1e-6, longest_s if options.power else min(step.time_s, longest_s))
+
+    def write(file, core, power_w):
+        durations_s = [taken_s * share * one(core) for share, one in zip(step.shares, step.slowdowns)]
+        file.write_text(json.dumps(capture_of(kinds, durations_s)))
+        file.with_suffix(".csv").write_text(power_log(power_w, LAUNCHES * sum(durations_s)))
+
+    write(capture, default, step.power_w)
+    command = [options.rubato, "explore", capture, "--gpu", gpu, "--captured-clock", f"{memory}/{default}", "--per", "run",
                "--slack", options.slack, "--odds", options.odds, "--clocks", f"mem={memory} core={','.join(map(str, grid))}", "--json"]
+    if options.power:
+        command += ["--power", capture.with_suffix(".csv")]
     if options.captures > 1:
         second, core = folder / "second.json", min(clocks, key=lambda clock: abs(clock - 0.75 * default))
-        second.write_text(json.dumps(capture_of(f"captured_kernel_{number}", kind, time_s, slower(core))))
-        command += ["--also", f"{second}@{memory}/{core}"]
+        write(second, core, step.power_w * step.cheaper(core) / step.slower(core))
+        command += ["--also", f"{second}@{memory}/{core}" + (f",power={second.with_suffix('.csv')}" if options.power else "")]
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
-        sys.exit(f"{name}: {done.stderr}")
+        sys.exit(f"{', '.join(members)}: {done.stderr}")
+    said = {"said_low_j": "", "said_high_j": "", "default_j": LAUNCHES * step.power_w * taken_s}
+    if options.absolute:
+        command.remove("--json")
+        screen = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        said["said_low_j"], said["said_high_j"] = map(float, re.search(r"no power log; 90\s%: (\S+) to (\S+)\)", " ".join(screen.stdout.split())).groups())
     for plan in json.loads(done.stdout)["plans"][1:]:
         core = float(plan["clocks"].split("/")[1])
         slack = plan["slack_pct"]
-        best = min(cheaper(c) for c in grid if 100 * (slower(c) - 1) <= slack + 1e-9)
+        best = min(step.cheaper(c) for c in grid if 100 * (step.slower(c) - 1) <= slack + 1e-9)
         yield {"slack_pct": slack, "default": core >= default, "odds_in_time_pct": plan["odds_in_time_pct"],
-               "time_pct": 100 * (slower(core) - 1), "energy_pct": 100 * (cheaper(core) - 1), "best_energy_pct": 100 * (best - 1),
+               "time_pct": 100 * (step.slower(core) - 1), "energy_pct": 100 * (step.cheaper(core) - 1), "best_energy_pct": 100 * (best - 1), **said,
                **{key: plan[key] for key in plan if key.endswith("_change_pct") or key.endswith("_low_pct") or key.endswith("_high_pct")}}
 
 
@@ -147,6 +214,21 @@ def table_row(name, workloads_seen, rows):
             f"{held[0]:.0f}, {held[1]:.0f} | {width[0]:.0f}, {width[1]:.0f} |")
 
 
+def absolute_row(name, rows):
+    each = {row["workload"]: row for row in rows}.values()
+    held = sum(row["said_low_j"] <= row["default_j"] <= row["said_high_j"] for row in each)
+    return f"{name}: energy at the default clocks held {held} of {len(each)}, ends a factor of {statistics.median(row['said_high_j'] / row['said_low_j'] for row in each):.1f} apart"
+
+
+def steps_of(chosen, kernels):
+    """Each workload alone; or as many steps, at most 40, of some of them with random shares of the time."""
+    if kernels == 1:
+        return (({name: cells}, [1.0]) for name, cells in chosen)
+    dice = random.Random(20261127)
+    drawn = ((dict(dice.sample(chosen, kernels)), [10 ** dice.random() for _ in range(kernels)]) for _ in chosen[:40])
+    return ((members, [time / sum(times) for time in times]) for members, times in drawn)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("rubato")
@@ -156,8 +238,12 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--class", dest="known_class", action="store_true")
     parser.add_argument("--captures", type=int, choices=(1, 2), default=1)
+    parser.add_argument("--power", action="store_true")
+    parser.add_argument("--kernels", type=int, default=1)
+    parser.add_argument("--other-gpus", action="store_true")
+    parser.add_argument("--absolute", action="store_true")
     parser.add_argument("--csv")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     print("| GPU | workloads | plans | late | saving that came (best there was) | error of time, energy: p90 | held, % | width |")
     print("| --- " * 8 + "|")
     rows_of = {}
@@ -165,10 +251,17 @@ def main():
         for name, (spec, file, keys, memory, core) in SWEEPS.items():
             if options.names and name not in options.names:
                 continue
-            chosen = [(w, cells) for w, cells in sorted(workloads(file, keys, memory, core).items()) if len(cells) > 2][::options.every]
-            rows_of[name] = [{"gpu": name, "workload": w, **row} for number, (w, cells) in enumerate(chosen)
-                             for row in plans_of(options, pathlib.Path(folder), spec, memory, number, w, cells)]
-            print(table_row(name, len(chosen), rows_of[name]), flush=True)
+            found, classes = workloads(file, keys, memory, core)
+            chosen = [(w, cells) for w, cells in sorted(found.items()) if len(cells) > 2][::options.every]
+            if options.kernels >= len(chosen):
+                continue  # all steps would be alike
+            steps = list(steps_of(chosen, options.kernels))
+            most_w = max(joules / time_s for cells in found.values() for time_s, joules in cells.values())
+            rows_of[name] = [{"gpu": name, "workload": " ".join(members), **row} for number, (members, shares) in enumerate(steps)
+                             for row in plans_of(options, pathlib.Path(folder), spec, memory, number, members, shares, classes, most_w)]
+            print(table_row(name, len(steps), rows_of[name]), flush=True)
+            if options.absolute:
+                print(absolute_row(name, rows_of[name]), flush=True)
     rows = sum(rows_of.values(), [])
     print(table_row("all", len({(row["gpu"], row["workload"]) for row in rows}), rows))
     if options.csv:

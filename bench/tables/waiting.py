@@ -40,7 +40,7 @@ batch = [1, 2, 4, 8, 16, 32]
 sequence = [1024, 2048]
 tensor_parallel = [1, 2, 4, 8]
 clocks = 'full'
-granularity = ['iteration', 'pass', 'kernel']
+granularity = ['run', 'pass', 'kernel']
 slack_pct = [0, 1, 2, 5, 10, 20]
 """
 UNITS = 8640
@@ -136,8 +136,8 @@ def planned(name: str, limit_s: Optional[float], limit_gap_pct: Optional[float],
     return Row(name, [Figure("", "s", at_most=limit_s), Figure("gap", "%", at_most=limit_gap_pct)], measure)
 
 
-SWITCHED = ["explore", "gpt3-xl", "--granularity", "segment", "--switching", "latency=6ms"]
-A100 = ["explore", "gpt3-xl", "--granularity", "segment", "--gpu", "a100-sxm4-80gb", "--switching", "spec", "--clocks", "full"]
+SWITCHED = ["explore", "gpt3-xl", "--per", "segment", "--switching", "latency=6ms"]
+A100 = ["explore", "gpt3-xl", "--per", "segment", "--gpu", "a100-sxm4-80gb", "--switching", "spec", "--clocks", "full"]
 
 
 def more_clocks(build: Path) -> list[float]:
@@ -148,7 +148,7 @@ def more_clocks(build: Path) -> list[float]:
 
 
 def sweep(build: Path) -> list[float]:
-    one, two = (rubato(build, "sweep", "run", "sweep.toml", "--db", "sweep.db", "--threads", n) for n in ("1", "2"))
+    one, two = (rubato(build, "experiment", "run", "sweep.toml", "--db", "sweep.db", "--threads", n) for n in ("1", "2"))
     return [UNITS / one.cpu_s, UNITS / one.wall_s, UNITS / two.cpu_s, one.wall_s / two.wall_s, one.peak_mb, two.peak_mb]
 
 
@@ -222,15 +222,15 @@ def all_rows(captures: list[Path]) -> list[Row]:
         planned("explore, 6 ms ahead, 66 clocks", None, None, *SWITCHED),
         planned("explore, A100 as its spec switches", 1.0, 0.02, *A100),
         planned("explore, A100, 2 % slack", 1.0, 0.02, *A100, "--slack", "2"),
-        planned("explore, core 1 and memory 6 ms ahead, 763 clocks", None, None, "explore", "gpt3-xl", "--granularity", "segment",
+        planned("explore, core 1 and memory 6 ms ahead, 763 clocks", None, None, "explore", "gpt3-xl", "--per", "segment",
                 "--switching", "latency=1ms,mem.latency=6ms", "--clocks", "full"),
-        command("sweep-latency with a picture", 2.0, "sweep-latency", "gpt3-xl", "--plot", "latency.svg"),
+        command("latency-scan with a picture", 2.0, "latency-scan", "gpt3-xl", "--page", "latency.html"),
         Row("sweep of 8,640 units",
             [Figure("1 thread", "units/s of CPU", at_least=500), Figure("1 thread", "units/s of wall time", at_least=500),
              Figure("2 threads", "units/s of CPU", at_least=500), Figure("2 threads over 1", "times, wall", at_least=1.8),
              Figure("1 thread", "MB", at_most=100), Figure("2 threads", "MB", at_most=100)], sweep),
     ]
-    rows += [planned(f"per kernel, {file.name}", 0.5, None, "explore", str(file), "--gpu", "h100-sxm5", "--granularity", "kernel",
+    rows += [planned(f"per kernel, {file.name}", 0.5, None, "explore", str(file), "--gpu", "h100-sxm5", "--per", "kernel",
                      "--slack", "1") for file in captures]
     return rows + [
         Row("46 x 763 proven, 13 slacks", [Figure("least", "ms"), Figure("median", "ms"), Figure("most", "ms", at_most=1.0)], slacks),

@@ -31,6 +31,7 @@ constexpr std::array magics{
     Magic{"\xfd"
           "7zXZ\0"sv,
           "packed with xz", "unpack it with 'xz -d', or pack with gzip"},
+    Magic{"\x1f\x8b"sv, "packed with gzip twice", "unpack it once with 'gzip -d'"},
     Magic{"BZh"sv, "packed with bzip2", "unpack it with 'bzip2 -d', or pack with gzip"},
     Magic{"\x04\x22\x4d\x18"sv, "packed with lz4", "unpack it with 'lz4 -d', or pack with gzip"},
     Magic{"version https://git-lfs.github.com/spec/"sv, "a pointer of Git LFS, not the file",

@@ -138,38 +138,6 @@ RUBATO_LANES void store(const V& x, double* to) {
   }
 }
 
-/// As load, store and all, for whole numbers of 64 bits, one for each lane of a V.
-template <class V>
-RUBATO_LANES Bits<V> load_bits(const std::int64_t* from) {
-  if constexpr (is_pair<V>) {
-    using Half = typename Traits<V>::Half;
-    return {load_bits<Half>(from), load_bits<Half>(from + count<Half>)};
-  } else {
-    Bits<V> x;
-    __builtin_memcpy(&x, from, sizeof x);
-    return x;
-  }
-}
-template <class V>
-RUBATO_LANES void store_bits(const Bits<V>& x, std::int64_t* to) {
-  if constexpr (is_pair<V>) {
-    using Half = typename Traits<V>::Half;
-    store_bits<Half>(x.first, to);
-    store_bits<Half>(x.second, to + count<Half>);
-  } else {
-    __builtin_memcpy(to, &x, sizeof x);
-  }
-}
-template <class V>
-RUBATO_LANES Bits<V> all_bits(std::int64_t x) {
-  if constexpr (is_pair<V>) {
-    const auto half = all_bits<typename Traits<V>::Half>(x);
-    return {half, half};
-  } else {
-    return Bits<V>{} + static_cast<std::uint64_t>(x);
-  }
-}
-
 /// The lanes one by one.
 template <class V>
 RUBATO_LANES std::array<double, count<V>> each(const V& x) {
@@ -230,17 +198,6 @@ RUBATO_LANES V smaller(const V& a, const V& b) {
     return {smaller(a.first, b.first), smaller(a.second, b.second)};
   } else {
     return a < b ? a : b;
-  }
-}
-
-/// Lane by lane `x` where a > b, else `y`.
-template <class V, class X>
-RUBATO_LANES X if_above(const V& a, const V& b, const X& x, const X& y) {
-  if constexpr (is_pair<V>) {
-    return {if_above(a.first, b.first, x.first, y.first),
-            if_above(a.second, b.second, x.second, y.second)};
-  } else {
-    return a > b ? x : y;
   }
 }
 

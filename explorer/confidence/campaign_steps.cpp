@@ -44,6 +44,13 @@ std::vector<const SweepKernel*> drawn_kernels(const Sweep& sweep, std::mt19937_6
   return kernels;
 }
 
+Kernel launched_kernel(const SweepKernel& kernel) {
+  Kernel launched;
+  launched.name = kernel.name;
+  launched.kind = kernel.kind;
+  return launched;
+}
+
 std::vector<std::uint32_t> drawn_launches(const std::vector<const SweepKernel*>& kernels,
                                           double of_longest, double most, std::mt19937_64& random) {
   const auto time_s = [](const SweepKernel* k) { return k->points.front().time_s.value(); };

@@ -13,6 +13,7 @@
 #include "models/gpu/clock_grid.hpp"
 #include "models/gpu/spec.hpp"
 #include "models/table/profile_table.hpp"
+#include "traces/trace.hpp"
 
 namespace rubato {
 
@@ -45,6 +46,9 @@ inline constexpr int steps_of_a_campaign = 8;
 /// Each kernel with probability 1/2; any one if that leaves none.
 [[nodiscard]] std::vector<const SweepKernel*> drawn_kernels(const Sweep& sweep,
                                                             std::mt19937_64& random);
+
+/// A kernel of a trace or a captured run as a sweep knows it: its name and its class.
+[[nodiscard]] Kernel launched_kernel(const SweepKernel& kernel);
 
 /// How often each kernel is launched: as often as makes all take equally long, times a factor drawn
 /// from 1/3 to 5/3, but at least once.

@@ -86,7 +86,7 @@ Trace trace_of(const std::vector<const SweepKernel*>& kernels,
   Trace trace;
   trace.name = "campaign";
   for (std::size_t k = 0; k < kernels.size(); ++k) {
-    trace.kernels.emplace_back().name = kernels[k]->name;
+    trace.kernels.push_back(launched_kernel(*kernels[k]));
     Segment& segment = trace.segments.emplace_back();
     segment.name = kernels[k]->name;
     segment.repeat = launches[k];
@@ -147,7 +147,7 @@ void test_plans_of(const SweptClocks& swept, const std::vector<const SweepKernel
   const Cost base =
       measured_total(launches, kernels,
                      std::vector<ClockPair>(kernels.size(), clocks[index(grid.default_clock())]));
-  for (const Granularity granularity : {Granularity::iteration, Granularity::kernel}) {
+  for (const Granularity granularity : {Granularity::run, Granularity::kernel}) {
     const ChoiceUnits units = choice_units(trace, granularity);
     const ProfileTable by_unit = unit_table(table, trace, units);
     for (const double slack : {0.02, 0.05, 0.1, 0.2}) {
@@ -300,6 +300,7 @@ void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<st
   const Sweep all = without_copies(usable_points(sweep));
   if (all.kernels.size() < 2) return;
   spec.fit_errors[distinct_kernels_key] = static_cast<double>(all.kernels.size());
+  spec.fit_errors[time_fall_key] = fall_of_times_pct(all);
   std::vector<Campaign> campaigns = fit_without_groups(frame, all, groups, fit, context);
   if (context.stop_requested()) return;
   const ModelErrors errors = few_point_errors(campaigns, all, fit);
@@ -324,6 +325,32 @@ void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<st
                  p, spec);
     if (p == 0) spec.fit_errors[scale_many_points_key] = fewest;
   }
+}
+
+double fall_of_times_pct(const Sweep& sweep) {
+  constexpr double share = 0.95;
+  const auto core_mhz = [](const SweepPoint* point) {
+    return point->clock.core_mhz.value_or(std::numeric_limits<double>::infinity());
+  };
+  std::vector<double> falls_pct;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    std::map<std::uint32_t, std::vector<const SweepPoint*>> by_memory;
+    for (const SweepPoint& point : kernel.points) {
+      if (point.time_s) by_memory[point.clock.mem.value].push_back(&point);
+    }
+    for (const auto& [mem, points] : by_memory) {
+      const SweepPoint* usual = *std::ranges::max_element(points, {}, core_mhz);
+      for (const SweepPoint* point : points) {
+        if (core_mhz(point) < core_mhz(usual))
+          falls_pct.push_back(std::max(0.0, -change_pct(*point->time_s, *usual->time_s)));
+      }
+    }
+  }
+  if (falls_pct.empty()) return 0.0;
+  const auto at =
+      falls_pct.begin() + std::llround(share * static_cast<double>(falls_pct.size() - 1));
+  std::ranges::nth_element(falls_pct, at);
+  return *at;
 }
 
 void add_intervals(const GpuSpec& spec, const ValidationOptions& options,

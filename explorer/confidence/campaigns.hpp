@@ -62,6 +62,17 @@ struct Predictions {
 void learn_errors(const GpuSpec& frame, const Sweep& sweep, const std::vector<std::size_t>& points,
                   const SweepFitOptions& fit, GpuSpec& spec, const RunContext& context = {});
 
+/// Key among fit_errors: how far below their time at the highest clock the times of a sweep lie
+/// that are lowest of all at lower clocks, in % (fall_of_times_pct).
+inline constexpr const char* time_fall_key = "time_fall_pct";
+
+/// Lower clocks take no less time, but measured times scatter, and a clock that is set may not be
+/// held. How far times of a sweep lie below those at the highest clock of their kernel and memory
+/// clock, in %: the 95th percentile over all points at lower clocks. So low ends of 90 % intervals
+/// that leave it out hold what is measured.
+/// @return >= 0; 0 for a sweep without lower clocks
+[[nodiscard]] double fall_of_times_pct(const Sweep& sweep);
+
 /// Gives predictions their 90 % intervals. Where the GPU was fitted without the points (fits_gpu),
 /// a kernel's intervals are drawn by the errors of all other tested kernels. Else they are as the
 /// spec says, with its scales.

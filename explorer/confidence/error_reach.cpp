@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "models/kernel/model.hpp"
 #include "models/validation/error_growth.hpp"
 
 namespace rubato {
@@ -43,6 +44,8 @@ ErrorReach error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock
     const double core_mhz = effective_core_mhz(spec, grid[id]);
     return {grid[id].mem, core_mhz, core_mhz};
   };
+  // A limit changes clocks nobody knows of here: as far as any change.
+  if (grid[clock].power_limit_w != grid[grid.default_clock()].power_limit_w) return {1.0, 1.0};
   return error_reach(spec, unlimited(grid.default_clock()), unlimited(clock));
 }
 
@@ -60,7 +63,13 @@ TimeBand time_band(const GpuSpec& spec, const ClockInEffect& usual, const ClockI
   constexpr double at_limit = 1e-9;  // relative
   const double ratio = usual.asked_mhz / chosen.asked_mhz;
   const double low = std::min(ratio, 1.0);
-  if (usual.mem == chosen.mem) return {low, std::max(ratio, 1.0)};
+  if (usual.mem == chosen.mem) {
+    // Where the clocks of crossbar and L2 step, bandwidth falls by more than the core clock.
+    const MemState& mem = spec.mem_states[index(usual.mem)];
+    const double bandwidths =
+        dram_bandwidth(spec, mem, usual.asked_mhz) / dram_bandwidth(spec, mem, chosen.asked_mhz);
+    return {std::min(low, bandwidths), std::max({ratio, bandwidths, 1.0})};
+  }
   const bool slower_memory =
       spec.mem_states[index(chosen.mem)].mem_mhz <= spec.mem_states[index(usual.mem)].mem_mhz;
   // Power that a lower memory clock saves raises a core clock that a limit had lowered.
@@ -104,7 +113,11 @@ std::vector<KernelClockChange> changes_of_kernels(const Trace& trace, const GpuM
       const ErrorReach own = error_reach(model.spec(), usual, chosen);
       most = {std::max(most.time, own.time), std::max(most.energy, own.energy)};
     }
-    const TimeBand own = time_band(model.spec(), usual, chosen);
+    const auto limit_w = [&](ClockId id) {
+      return grid[id].power_limit_w.value_or(model.power_limit_w());
+    };
+    const TimeBand own =
+        time_band(model.spec(), usual, limit_w(grid.default_clock()), chosen, limit_w(clock));
     const double share = count / of_kernel[index(kernel)];
     band = {band.low + share * own.low, band.high + share * own.high};
   }

@@ -39,7 +39,8 @@ struct ErrorReach {
 [[nodiscard]] ErrorReach error_reach(const GpuSpec& spec, const ClockInEffect& usual,
                                      const ClockInEffect& chosen);
 
-/// The same for a clock against the grid's default one, where no power limit lowers either.
+/// The same for a clock against the grid's default one, where no power limit lowers either; all of
+/// it where the power limits differ.
 [[nodiscard]] ErrorReach error_reach(const GpuSpec& spec, const ClockGrid& grid, ClockId clock);
 
 /// The same for one kernel, at the clocks that the model's power limit leaves it.
@@ -47,7 +48,7 @@ struct ErrorReach {
                                      ClockId clock);
 
 /// Between which factors a kernel's time lies against another clock, whatever its model: a lower
-/// core clock takes no less time, and no more than the clocks' ratio.
+/// core clock takes no less time, and no more than the clocks' ratio or that of the bandwidths.
 struct TimeBand {
   double low = 0.0, high = std::numeric_limits<double>::infinity();
 

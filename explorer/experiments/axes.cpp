@@ -46,13 +46,13 @@ std::span<const Axis> axes() {
        "board power limit, W; \"spec\" is the spec's own", R"(["spec", 300])"},
       {AxisId::clocks, "clocks", text, std::string(first_grid),
        "clocks to choose from: a grid of the spec, or e.g. \"mem=5001 core=210:2100:105\"; "
-       "\"first\" is the first grid of each GPU's spec",
+       "\"first\" is the first grid of each GPU's spec, of captures all clocks",
        R"(["first"])"},
       {AxisId::switch_stall_us,
        "switch_stall_us",
        non_negative,
        {},
-       "time the GPU waits at each change of clock, us; without this and the next three keys "
+       "time the GPU waits at each switch, us; without this and the next three keys "
        "changes "
        "take what the GPU spec knows",
        "[0, 1000]"},
@@ -60,13 +60,13 @@ std::span<const Axis> axes() {
        "switch_energy_j",
        non_negative,
        {},
-       "energy of each change of clock beyond idle power, J",
+       "energy of each switch beyond idle power, J",
        "[0]"},
       {AxisId::switch_latency_us,
        "switch_latency_us",
        non_negative,
        {},
-       "time from the request of a change of clock to its effect, us; at least the stall",
+       "time from the request of a switch to its effect, us; at least the stall",
        "[0, 6000]"},
       {AxisId::switch_dwell_us,
        "switch_dwell_us",

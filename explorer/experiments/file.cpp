@@ -325,8 +325,8 @@ Experiment read_experiment(const std::filesystem::path& path) {
 std::string experiment_template() {
   std::string text =
       R"(# An experiment of Rubato: every combination of the axes below is one scenario.
-# Run it:   rubato sweep run FILE --db results.db       (again to resume)
-# Look:     rubato sweep run FILE --dry-run
+# Run it:   rubato experiment run FILE --db results.db       (again to resume)
+# Look:     rubato experiment run FILE --dry-run
 schema = 1
 name = "batch size and slack"
 

@@ -13,13 +13,6 @@ namespace rubato {
 
 namespace {
 
-template <class T>
-T named(std::optional<T> value, std::string_view axis, const std::string& name,
-        const std::vector<std::string>& known) {
-  if (value) return *value;
-  throw UsageError(fmt::format("{} '{}' is not known{}", axis, name, did_you_mean(name, known)));
-}
-
 Prices prices_of(const Point& point) {
   const std::optional<double> per_kwh = point.optional_number(AxisId::price_per_kwh);
   if (!per_kwh) throw UsageError("goal 'cost' needs price_per_kwh");
@@ -55,13 +48,8 @@ Goal goal_of(const Point& point) {
 }
 
 Question question_of(const Point& point) {
-  const std::string& granularity = point.text(AxisId::granularity);
-  const std::string& aggregation = point.text(AxisId::aggregation);
-  Question question{
-      named(granularity_named(granularity), "granularity", granularity,
-            {"iteration", "gpu", "stage", "pass", "microbatch", "kernel", "launch", "segment"}),
-      named(aggregation_named(aggregation), "aggregation", aggregation, {"local", "global"}),
-      goal_of(point)};
+  Question question{granularity_of("granularity", point.text(AxisId::granularity)),
+                    aggregation_of("aggregation", point.text(AxisId::aggregation)), goal_of(point)};
   const bool stages = pipeline_of(point).has_value();
   const RunKind kind = std::holds_alternative<std::string>(point[AxisId::capture])
                            ? RunKind::capture
@@ -69,7 +57,7 @@ Question question_of(const Point& point) {
                                 : RunKind::trace;
   refuse_unanswerable(kind, question);
   question.counts_changes =
-      !switching_of(point) && (question.granularity == Granularity::automatic || stages);
+      !switching_of(point) && (question.granularity == Granularity::segment || stages);
   return question;
 }
 

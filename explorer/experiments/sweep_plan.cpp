@@ -231,7 +231,7 @@ class Planner {
         .spec = gpu.value,
         .power_limit_w =
             point.optional_number(AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
-        .clocks = clocks_of(point, *gpu.value),
+        .clocks = clocks_of(point, *gpu.value, captured),
         // Of traces and pipelines each question says whether it counts what the spec knows.
         .switching =
             switching_of(point).value_or(captured ? switch_model(*gpu.value) : SwitchModel{}),
@@ -255,9 +255,10 @@ class Planner {
   }
 
   // "first" becomes the grid's own name: a point with that name asks for the same setting.
-  static std::string clocks_of(const Point& point, const GpuSpec& spec) {
+  static std::string clocks_of(const Point& point, const GpuSpec& spec, bool captured) {
     const std::string& clocks = point.text(AxisId::clocks);
-    return clocks == first_grid ? grid_name(spec, "") : clocks;
+    if (clocks != first_grid) return clocks;
+    return captured ? largest_grid(spec) : grid_name(spec, "");
   }
 
   // Refuses what cannot be run before the first unit starts.
@@ -297,9 +298,8 @@ class Planner {
     const double launches = static_cast<double>(work.run->launches());
     const double clocks = static_cast<double>(clocks_of(setting));
     double time_s = launches * (made_ready_s_per_launch + clocks * replay_s_per_launch_and_clock);
-    if (question.granularity != Granularity::iteration)
-      time_s += launches * solve_s_per_captured_launch;
-    if (question.granularity == Granularity::automatic)
+    if (question.granularity != Granularity::run) time_s += launches * solve_s_per_captured_launch;
+    if (question.granularity == Granularity::segment)
       time_s += launches * automatic_s_per_captured_launch;
     return allowed_frac(question) ? time_s : goal_searches * time_s;
   }
@@ -312,7 +312,7 @@ class Planner {
     }
     switch (question.granularity) {
       case Granularity::kernel: return answer_s_per_unit + cells * kernel_solve_s_per_cell;
-      case Granularity::automatic: return automatic_s_per_unit + cells * automatic_s_per_cell;
+      case Granularity::segment: return automatic_s_per_unit + cells * automatic_s_per_cell;
       default: return answer_s_per_unit;
     }
   }

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/numbers.hpp"
 #include "explorer/graph/rehearsal.hpp"
 #include "explorer/plan/answer.hpp"
@@ -24,7 +26,7 @@ std::vector<GraphPlanOutcome> played_answers(Rehearsal& rehearsal, GraphPlanner&
   for (GraphPlanResult& result : planner.plan(questions, context))
     outcomes.push_back(rehearsal.played(std::move(result)));
   for (GraphPlanOutcome& one : outcomes) {
-    if (one.result.question.grain == Granularity::automatic)
+    if (one.result.question.grain == Granularity::segment)
       automatic.push_back(&one);
     else
       known.push_back(&one);
@@ -33,10 +35,14 @@ std::vector<GraphPlanOutcome> played_answers(Rehearsal& rehearsal, GraphPlanner&
     for (const GraphPlanResult& one : planner.within()) within.push_back(rehearsal.played(one));
   }
   for (const GraphPlanOutcome& one : within) known.push_back(&one);
-  for (GraphPlanOutcome* one : automatic) {
-    *one = rehearsal.in_time(std::move(*one), known, context);
-    rehearsal.set_as_played(*one);
-  }
+  parallel_for(
+      automatic.size(),
+      [&](std::size_t i) {
+        Rehearsal own(planner.model(), planner);
+        *automatic[i] = own.in_time(std::move(*automatic[i]), known, context);
+        own.set_as_played(*automatic[i]);
+      },
+      LoopTasks::singly);
   for (GraphPlanOutcome& one : outcomes) {
     if (one.result.found()) one.change = change_against(one.result.run, planner.baseline());
   }
@@ -44,6 +50,20 @@ std::vector<GraphPlanOutcome> played_answers(Rehearsal& rehearsal, GraphPlanner&
 }
 
 constexpr double rounding = 1e-9;  // as planners count
+
+// Another plan as the answer: the question, its bound and the bolder plan stay.
+void answer_with(const GraphPlanOutcome& plan, GraphPlanOutcome& outcome) {
+  const GraphPlanResult asked = std::move(outcome.result);
+  const std::optional<BolderPlan> bolder = outcome.bolder;
+  outcome = plan;
+  if (bolder) outcome.bolder = bolder;
+  GraphPlanResult& result = outcome.result;
+  result.question = asked.question;
+  result.deadline_s = asked.deadline_s;
+  result.lower_bound_j = asked.lower_bound_j;
+  result.gap_frac = std::max(1.0 - asked.lower_bound_j / result.run.total_energy_j, 0.0);
+  if (result.gap_frac > optimal_gap_frac) result.status = SolveStatus::feasible;
+}
 
 // Questions as plans_with_odds() asks them.
 class AskedGraph {
@@ -91,8 +111,10 @@ class AskedGraph {
   }
 
   std::optional<double> appraise(std::size_t question, GraphPlanOutcome& one) const {
+    return appraise_within(questions_[question].slack_frac, one);
+  }
+  std::optional<double> appraise_within(double slack_frac, GraphPlanOutcome& one) const {
     if (!one.result.found()) return std::nullopt;
-    const double slack_frac = questions_[question].slack_frac;
     const GraphPlanResult& result = one.result;
     one.interval = intervals_.of(result.plan, result.run);
     const double applied_frac = one.change_as_played().time_frac;
@@ -123,7 +145,48 @@ class AskedGraph {
     return outcome;
   }
 
+  // Takes a coarser plan, which is one of the finer grain too, where it saves more as played. A
+  // plan that does not count stays: it says what free changes of clock would save.
+  void keep_better(const GraphPlanOutcome& coarser, GraphPlanOutcome& outcome) {
+    const auto is_better = [&](const GraphPlanOutcome& other) {
+      return counts(other) && energy_frac(other) < energy_frac(outcome) - rounding;
+    };
+    if (!is_better(coarser) || (outcome.result.found() && !counts(outcome))) return;
+    if (outcome.result.question.grain != Granularity::segment || !planner_.switching())
+      return answer_with(coarser, outcome);
+    GraphPlanResult result = coarser.result;
+    result.question = outcome.result.question;
+    result.switching = *planner_.switching();
+    result.plan.only_main_streams_ask = true;  // as of every automatic plan
+    result.run = GraphSimulator(planner_.model(), planner_.grid())
+                     .run(result.plan, {.switching = result.switching});
+    GraphPlanOutcome segments = rehearsal_.played(std::move(result));
+    rehearsal_.set_as_played(segments);
+    segments.change = change_against(segments.result.run, planner_.baseline());
+    (void)appraise_within(outcome.result.question.slack_frac, segments);
+    if (is_better(segments)) answer_with(segments, outcome);
+  }
+  // The same of all that were asked for together, coarsest first.
+  void keep_coarser(std::vector<GraphPlanOutcome>& outcomes) {
+    const auto takes = [](const GraphQuestion& fine, const GraphQuestion& coarse) {
+      return !fine.is_local() && !coarse.is_local() && coarse.grain < fine.grain &&
+             coarse.slack_frac == fine.slack_frac;
+    };
+    for (const Granularity grain : granularities) {
+      for (GraphPlanOutcome& fine : outcomes) {
+        if (fine.result.question.grain != grain) continue;
+        for (const GraphPlanOutcome& coarse : outcomes)
+          if (takes(fine.result.question, coarse.result.question)) keep_better(coarse, fine);
+      }
+    }
+  }
+
  private:
+  [[nodiscard]] bool counts(const GraphPlanOutcome& one) const {
+    return one.result.found() && one.verdict.applicable && has_odds(one.odds_in_time, odds_frac_) &&
+           one.change_as_played().time_frac <= one.result.question.slack_frac + rounding;
+  }
+
   GraphPlanner& planner_;
   Rehearsal rehearsal_;
   GraphPlanIntervals intervals_;
@@ -153,26 +216,19 @@ double target_of(const GraphQuestion& question, std::span<const GraphPlanOutcome
   return most_frac.value_or(question.slack_frac);
 }
 
-// Another plan as the answer: the question, its bound and the bolder plan stay.
-void answer_with(const GraphPlanOutcome& plan, GraphPlanOutcome& outcome) {
-  const GraphPlanResult asked = std::move(outcome.result);
-  const std::optional<BolderPlan> bolder = outcome.bolder;
-  outcome = plan;
-  outcome.bolder = bolder;
-  GraphPlanResult& result = outcome.result;
-  result.question = asked.question;
-  result.deadline_s = asked.deadline_s;
-  result.lower_bound_j = asked.lower_bound_j;
-  result.gap_frac = std::max(1.0 - asked.lower_bound_j / result.run.total_energy_j, 0.0);
-  if (result.gap_frac > optimal_gap_frac) result.status = SolveStatus::feasible;
-}
-
-// Takes the plan of one clock for all where one of finer grain, planned for less time, saves
-// less.
-void keep_better(const GraphPlanOutcome& one_clock, GraphPlanOutcome& outcome) {
-  if (outcome.bolder && one_clock.result.found() &&
-      one_clock.change_as_played().energy_frac < outcome.change_as_played().energy_frac)
-    answer_with(one_clock, outcome);
+// Coarser plans are candidates, whether they were asked for or not.
+std::vector<GraphQuestion> with_coarser(std::span<const GraphQuestion> asked, std::size_t gpus) {
+  std::vector<GraphQuestion> all(asked.begin(), asked.end());
+  for (const GraphQuestion& question : asked) {
+    for (const Granularity grain :
+         {Granularity::gpu, Granularity::pass, Granularity::kernel, Granularity::launch}) {
+      const GraphQuestion coarser{grain, question.slack_frac};
+      if (grain < question.grain && !question.is_local() &&
+          (grain != Granularity::gpu || gpus > 1) && std::ranges::find(all, coarser) == all.end())
+        all.push_back(coarser);
+    }
+  }
+  return all;
 }
 
 // Plans of one clock for all, as played, each made once.
@@ -211,7 +267,7 @@ class SingleClocks {
     const auto [at, is_new] = made_.try_emplace(clock);
     if (!is_new) return at->second;
     GraphPlanResult result;
-    result.question.grain = Granularity::iteration;
+    result.question.grain = Granularity::run;
     result.status = SolveStatus::feasible;
     result.plan = uniform_plan(planner_.model().graph(), clock);
     result.run = simulator_.run(result.plan);
@@ -230,23 +286,45 @@ class SingleClocks {
   std::map<ClockId, GraphPlanOutcome> made_;
 };
 
+// Of plans of one clock for all that lack the odds, or are the default clocks for that: the single
+// clock of least energy that has them. Every clock is looked at: between those that have the odds
+// may be others that do not, which a search for the time to plan for does not pass.
+void take_single_clocks(SingleClocks& clocks, double odds_frac,
+                        std::vector<GraphPlanOutcome>& plans) {
+  for (GraphPlanOutcome& plan : plans) {
+    if (!plan.result.found()) continue;
+    const bool has = has_odds(plan.odds_in_time, odds_frac);
+    if (has && !plan.bolder) continue;
+    const double energy_frac = plan.change_as_played().energy_frac;
+    const GraphPlanOutcome* best =
+        clocks.best(plan.result.question.slack_frac, odds_frac,
+                    has ? energy_frac : std::numeric_limits<double>::infinity());
+    if (best == nullptr) continue;
+    if (!has) plan.bolder = {energy_frac, *plan.odds_in_time};
+    answer_with(*best, plan);
+  }
+}
+
 }  // namespace
 
 std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPlanner& planner,
                                                 const GraphModel& as_captured,
-                                                std::span<const GraphQuestion> questions,
+                                                std::span<const GraphQuestion> asked_for,
                                                 double odds_frac, const RunContext& context) {
   AskedGraph asked(model, planner, as_captured, odds_frac, context);
-  if (odds_frac == 0.0) return asked.answers(questions, slacks_of(questions), 0);
+  if (odds_frac == 0.0) return asked.answers(asked_for, slacks_of(asked_for), 0);
+  const std::vector<GraphQuestion> questions = with_coarser(asked_for, model.graph().gpus().size());
   // What is planned at once says how much less time it takes to have the odds. What takes long to
   // plan is asked for that time, once.
   std::vector<GraphQuestion> one_clock(questions.begin(), questions.end()), quick, segments;
-  for (GraphQuestion& question : one_clock)
-    question = {Granularity::iteration, question.slack_frac};
-  for (const GraphQuestion& question : questions)
-    (question.grain == Granularity::automatic ? segments : quick).push_back(question);
-  const std::vector<GraphPlanOutcome> of_one_clock =
-      asked.answers(one_clock, slacks_of(one_clock), MarginSearch::tries_of_quick_plans);
+  for (GraphQuestion& question : one_clock) question = {Granularity::run, question.slack_frac};
+  for (const GraphQuestion& question : questions) {
+    if (question.grain == Granularity::run) continue;
+    (question.grain == Granularity::segment ? segments : quick).push_back(question);
+  }
+  std::vector<GraphPlanOutcome> of_one_clock = asked.answers(one_clock, slacks_of(one_clock), 0);
+  SingleClocks clocks(model, planner, as_captured);
+  take_single_clocks(clocks, odds_frac, of_one_clock);
   std::vector<GraphPlanOutcome> of_quick =
       asked.answers(quick, slacks_of(quick), MarginSearch::tries);
   std::vector<double> first_frac;
@@ -255,30 +333,19 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
   std::vector<GraphPlanOutcome> of_segments = asked.answers(segments, first_frac, 0), outcomes;
   auto next_quick = of_quick.begin(), next_segments = of_segments.begin();
   for (std::size_t q = 0; q < questions.size(); ++q) {
-    const bool is_quick = questions[q].grain != Granularity::automatic;
+    if (questions[q].grain == Granularity::run) {
+      outcomes.push_back(of_one_clock[q]);
+      continue;
+    }
+    const bool is_quick = questions[q].grain != Granularity::segment;
     outcomes.push_back(std::move(*(is_quick ? next_quick : next_segments)++));
     if (questions[q].is_local()) continue;  // one clock for all keeps no limit of its own
     if (!is_quick && !outcomes.back().bolder) outcomes.back().bolder = of_one_clock[q].bolder;
-    keep_better(of_one_clock[q], outcomes.back());
+    asked.keep_better(of_one_clock[q], outcomes.back());
   }
+  asked.keep_coarser(outcomes);
+  outcomes.erase(outcomes.begin() + std::ssize(asked_for), outcomes.end());
   return outcomes;
-}
-
-void take_single_clocks(const GraphModel& model, GraphPlanner& planner,
-                        const GraphModel& as_captured, double odds_frac,
-                        std::vector<GraphPlanOutcome>& plans) {
-  // One clock for all keeps no limit of each unit.
-  const auto needs_margin = [](const GraphPlanOutcome& plan) {
-    return plan.bolder && plan.result.found() && !plan.goal && !plan.result.question.is_local();
-  };
-  if (odds_frac == 0.0 || std::ranges::none_of(plans, needs_margin)) return;
-  SingleClocks clocks(model, planner, as_captured);
-  for (GraphPlanOutcome& plan : plans) {
-    if (!needs_margin(plan)) continue;
-    const GraphPlanOutcome* best = clocks.best(plan.result.question.slack_frac, odds_frac,
-                                               plan.change_as_played().energy_frac);
-    if (best != nullptr) answer_with(*best, plan);
-  }
 }
 
 }  // namespace rubato

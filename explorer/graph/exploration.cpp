@@ -54,7 +54,7 @@ std::vector<Mark> marks_of_clocks(const GraphModel& model, const ClockGrid& grid
   ClockUse use;
   for (const auto& [at, seconds] : time_s) {
     const auto& [kernel, throttle, clock] = at;
-    use.add(model.spec(), model.power_limit_w(), model.coefficients()[index(kernel)],
+    use.add(model.spec(), model.limit_w(grid[clock], throttle), model.coefficients()[index(kernel)],
             model.evaluate(kernel, grid[clock], throttle), seconds);
   }
   return use.marks(model.spec());
@@ -89,7 +89,7 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
     marks.push_back({MarkKind::not_applicable, outcome.verdict.because});
   const Totals planned = totals_of(result.run);
   std::optional<Totals> counted;
-  const bool ignores = outcome.counted && result.question.grain != Granularity::automatic &&
+  const bool ignores = outcome.counted && result.question.grain != Granularity::segment &&
                        planned.clock_switches > 0 && !planner.switching()->is_free();
   if (ignores) {
     counted = planned;
@@ -111,13 +111,41 @@ std::vector<Mark> marks_of(const GraphExploration& found, const GraphPlanOutcome
   return marks;
 }
 
+// Of a capture without steps 1.
+double steps_of(const GraphExplorationInput& input) {
+  return static_cast<double>(std::max<std::size_t>(input.captures.front().steps.size(), 1));
+}
+
+ClockGrid grid_of(const GraphExplorationInput& input) {
+  return make_clock_grid(input.spec, input.grid.empty() ? largest_grid(input.spec) : input.grid);
+}
+
+// The factor on the host's own time that makes steps as long as they are without a profiler.
+double host_factor(const ExecutionGraph& graph, const GraphExplorationInput& input) {
+  if (!input.step_time_s) return 1.0;
+  const auto factor = host_time_factor(graph, steps_of(input) * *input.step_time_s);
+  if (!factor)
+    throw UsageError(
+        fmt::format("a step of {} s: what the GPUs do takes longer, whatever time the host takes",
+                    format_number(*input.step_time_s)),
+        {.in = {},
+         .hint = "give the time of one step without a profiler, at the clocks of the capture"});
+  return *factor;
+}
+
+GraphModel model_of_run(const ExecutionGraph& graph, const GraphExplorationInput& input) {
+  return GraphModel(graph, input.spec, input.captured_clock, input.power_limit_w)
+      .with_host_power(input.host_power_w);
+}
+
 GraphExploration reproduced_run(const GraphExplorationInput& input) {
   GraphExploration found;
-  found.run = std::make_unique<const CaptureGraph>(capture_graph(input.captures));
+  CaptureGraph run = capture_graph(input.captures);
+  found.host_time_factor = host_factor(run.graph, input);
+  if (found.host_time_factor < 1.0) run.graph = run.graph.with_host_time(found.host_time_factor);
+  found.run = std::make_unique<const CaptureGraph>(std::move(run));
   const ExecutionGraph& graph = found.run->graph;
-  found.model = std::make_unique<const GraphModel>(
-      GraphModel(graph, input.spec, input.captured_clock, input.power_limit_w)
-          .with_host_power(input.host_power_w));
+  found.model = std::make_unique<const GraphModel>(model_of_run(graph, input));
   found.coverage = coverage_of(*found.model);
   found.captured_span_s = graph.captured_span_s();
   const ClockGrid at_capture(input.spec, {input.captured_clock});
@@ -137,7 +165,7 @@ bool is_better(const GraphPlanOutcome& a, const GraphPlanOutcome& b, double odds
   if (a.odds_in_time && b.odds_in_time &&
       (*a.odds_in_time >= odds_frac) != (*b.odds_in_time >= odds_frac))
     return *a.odds_in_time >= odds_frac;
-  if (a.result.question.grain == Granularity::automatic && a.counted && b.counted) {
+  if (a.result.question.grain == Granularity::segment && a.counted && b.counted) {
     if (a.counted->in_time != b.counted->in_time) return a.counted->in_time;
     return a.counted->change.energy_frac < b.counted->change.energy_frac - worth_it;
   }
@@ -158,7 +186,7 @@ void widen_for_comm_sms(GraphPlanInterval& interval) {
 
 // Keeps the better plan, with a bound that holds for plans on either number of SMs.
 void choose(GraphPlanOutcome& best, GraphPlanOutcome other, double comm_sms, double odds_frac) {
-  const bool exact = best.result.question.grain == Granularity::iteration;
+  const bool exact = best.result.question.grain == Granularity::run;
   // One clock for all that does not end in time does not bound what the others take.
   const bool bounds = !exact || (best.result.found() && other.result.found());
   const double bound_j = bounds ? std::min(best.result.lower_bound_j, other.result.lower_bound_j)
@@ -214,6 +242,53 @@ void try_comm_sms(const GraphExplorationInput& input, std::span<const double> tr
   }
 }
 
+// Numbers of a graph's activities, in an order that does not hang on its arcs.
+std::vector<std::size_t> order_as_captured(const ExecutionGraph& graph) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (graph.activities()[i].kind != ActivityKind::host) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    const Activity& one = graph.activities()[i];
+    return std::tuple(one.kind, one.rank, one.stream, one.start_s, one.launch, one.kernel);
+  });
+  return order;
+}
+
+// Pauses of a host that the file does not explain are taken as waits for the GPU. What plans change
+// if it worked in them lies in their intervals too. Odds keep the reading that is later.
+void add_other_reading(const GraphExplorationInput& input, GraphExploration& found) {
+  if (found.run->ambiguous_s <= least_wait_s) return;
+  ExecutionGraph graph = capture_graph(input.captures, {.pauses_wait = false}).graph;
+  if (found.host_time_factor < 1.0) graph = graph.with_host_time(found.host_time_factor);
+  GraphModel model = model_of_run(graph, input);
+  if (!input.disturbance.none()) model = disturbed(model, input.disturbance);
+  const ClockGrid& grid = found.planner->grid();
+  GraphSimulator simulator(model, grid);
+  const GraphPlan defaults = uniform_plan(graph, grid.default_clock());
+  const GraphRun baseline = simulator.run(defaults);
+  const std::vector<std::size_t> here = order_as_captured(found.run->graph),
+                                 there = order_as_captured(graph);
+  for (GraphPlanOutcome& outcome : found.plans) {
+    if (!outcome.result.found() || outcome.comm_sms) continue;  // other SMs: not read twice
+    GraphPlan plan = defaults;
+    for (std::size_t i = 0; i < there.size(); ++i)
+      plan.clock_of_activity[there[i]] = outcome.result.plan.clock_of_activity[here[i]];
+    const PlanChange other = change_against(simulator.run(plan), baseline);
+    GraphPlanInterval& of = outcome.interval;
+    of.low = {std::min(of.low.time_frac, other.time_frac),
+              std::min(of.low.energy_frac, other.energy_frac)};
+    of.high = {std::max(of.high.time_frac, other.time_frac),
+               std::max(of.high.energy_frac, other.energy_frac)};
+    outcome.marks.push_back(
+        {MarkKind::two_readings,
+         fmt::format("hosts paused for {:.1f} ms and the file does not say why: taken is that they "
+                     "waited for the GPU; if they worked, the plan takes {} % time and {} % energy",
+                     ms_per_s * found.run->ambiguous_s, format_signed(percent * other.time_frac, 1),
+                     format_signed(percent * other.energy_frac, 1))});
+  }
+}
+
 }  // namespace
 
 const GraphModel& GraphExploration::model_of(const GraphPlanOutcome& outcome) const {
@@ -233,7 +308,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   found.odds_frac = input.odds_frac;
   const std::vector<double> comm_sms = comm_sms_to_try(input, found);
   const ExecutionGraph& graph = found.run->graph;
-  const ClockGrid grid = make_clock_grid(input.spec, input.grid);
+  const ClockGrid grid = grid_of(input);
   if (!input.disturbance.none()) {
     found.undisturbed_span_s =
         GraphSimulator(*found.model, grid).run(uniform_plan(graph, grid.default_clock())).span_s;
@@ -257,7 +332,6 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   }
   found.plans = rehearsed_answers(*found.model, *found.planner, *found.model, of_slacks,
                                   input.odds_frac, context);
-  take_single_clocks(*found.model, *found.planner, *found.model, input.odds_frac, found.plans);
   try_comm_sms(input, comm_sms, of_slacks, found, context);
   std::vector<GraphPlanOutcome> goals = plans_of_goals(found, of_goals, context);
   for (std::size_t q = 0, goal = 0; q < input.questions.size(); ++q) {
@@ -270,9 +344,19 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
     outcome.marks = marks_of(found, outcome);
     if (const auto prices = outcome.prices()) outcome.marks.push_back(mark_of_least_cost(*prices));
   }
+  add_other_reading(input, found);
   found.interrupted = context.stop_requested();
   found.wall_time_s = seconds_since(begin);
   return found;
+}
+
+double default_step_s(const GraphExplorationInput& input) {
+  const GraphExploration found = reproduced_run(input);
+  const ClockGrid grid = grid_of(input);
+  const GraphModel model =
+      input.disturbance.none() ? *found.model : disturbed(*found.model, input.disturbance);
+  const GraphPlan defaults = uniform_plan(found.run->graph, grid.default_clock());
+  return GraphSimulator(model, grid).run(defaults).span_s / steps_of(input);
 }
 
 double changes_per_s(const GraphPlanResult& result) {

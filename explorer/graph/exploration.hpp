@@ -26,7 +26,7 @@ struct GraphExplorationInput {
   std::vector<Capture> captures;  ///< one, or one of each rank
   GpuSpec spec;                   ///< of all GPUs
   ClockPair captured_clock;       ///< asked for during the capture, as in ClockGrid
-  std::string grid;               ///< see make_clock_grid
+  std::string grid;               ///< see make_clock_grid; empty: all clocks of the GPU
   std::optional<double> power_limit_w;
   /// What changes of clock take. Automatic plans count it; of other plans it is said what is left
   /// of the saving. Nothing: changes are not counted.
@@ -40,6 +40,9 @@ struct GraphExplorationInput {
   std::vector<Question> questions;
   double odds_frac =
       0.0;  ///< of being in time that an answer must have, 0 to 1; 0: whatever they are
+  /// Time of a step without the profiler, which slows down the host: its own time is shortened to
+  /// match. Nothing: as captured.
+  std::optional<double> step_time_s = {};
   double host_power_w = 0.0;  ///< of the rest of the node, for each GPU, >= 0: in every total
 };
 
@@ -105,6 +108,7 @@ struct GraphExploration {
   std::unique_ptr<const GraphModel> model;
   std::unique_ptr<GraphPlanner> planner;
   double captured_span_s = 0.0;
+  double host_time_factor = 1.0;   ///< on the host's own time, of step_time_s
   double reproduced_span_s = 0.0;  ///< captured durations at the captured clocks, simulated
   double reproduced_energy_j = 0.0;
   /// The default clocks without the disturbance; nothing: there was none.
@@ -128,6 +132,10 @@ struct GraphExploration {
 ///         GraphPlanner throw
 [[nodiscard]] GraphExploration explore_captured(const GraphExplorationInput& input,
                                                 const RunContext& context = {});
+
+/// Time of a step at the default clocks, which every change of explore_captured() is against, s.
+/// @throws what explore_captured() throws of captures and grids
+[[nodiscard]] double default_step_s(const GraphExplorationInput& input);
 
 /// Clock changes of all GPUs for each second of the plan.
 [[nodiscard]] double changes_per_s(const GraphPlanResult& result);

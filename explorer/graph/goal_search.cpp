@@ -44,7 +44,7 @@ class GoalSearch {
 
   std::vector<GraphPlanOutcome> to(std::span<const Question> questions) {
     const bool only_iteration = std::ranges::all_of(questions, [](const Question& question) {
-      return question.granularity == Granularity::iteration;
+      return question.granularity == Granularity::run;
     });
     for (const Goal& goal : goals_) {
       one_clock_.push_back(best_single_clock(goal));
@@ -55,7 +55,7 @@ class GoalSearch {
       ask(slacks_beside_best(i < refinements));
     std::vector<GraphPlanOutcome> outcomes;
     for (std::size_t q = 0; q < questions.size(); ++q) {
-      const double bound = planner_.limited_together() ? 0.0 : bounds_[goal_of_[q]].least_frac;
+      const double bound = bounds_[goal_of_[q]].least_frac;
       outcomes.push_back(outcome_of(questions[q], one_clock_[goal_of_[q]], bound));
     }
     return outcomes;
@@ -69,7 +69,7 @@ class GoalSearch {
   [[nodiscard]] double slack_of(double span_s) const { return span_s / baseline_.span_s - 1.0; }
 
   [[nodiscard]] static bool is_segments(const GraphPlanOutcome& one) {
-    return one.result.question.grain == Granularity::automatic;
+    return one.result.question.grain == Granularity::segment;
   }
 
   // A plan as the goal sees it: segments as played, others with free changes of clock.
@@ -101,7 +101,7 @@ class GoalSearch {
       const Contender one = contender(goal, Cost{run.span_s, run.energy_j}, defaults(), gpus_);
       return std::pair(!one.holds, one.objective_frac);
     });
-    return outcome_of(Granularity::iteration, uniform_plan(model_.graph(), best->clock));
+    return outcome_of(Granularity::run, uniform_plan(model_.graph(), best->clock));
   }
 
   [[nodiscard]] GraphPlanOutcome outcome_of(Granularity grain, GraphPlan plan) const {
@@ -125,8 +125,7 @@ class GoalSearch {
            {one_clock_[g].result.question.slack_frac, launches_frac - around_frac, launches_frac,
             launches_frac + around_frac}) {
         for (const Granularity grain : grains_) {
-          if (grain != Granularity::iteration && slack_frac > -1.0)
-            asked.emplace(grain, slack_frac);
+          if (grain != Granularity::run && slack_frac > -1.0) asked.emplace(grain, slack_frac);
         }
       }
     }
@@ -166,7 +165,7 @@ class GoalSearch {
   [[nodiscard]] GoalBound bound_of(const Goal& goal) const {
     const Frontier& frontier = planner_.frontier(context_);
     const auto least_j = [&](double /*from_s*/, double to_s) {
-      return planner_.bound_of_launches_j(frontier, to_s);
+      return planner_.bound_of_launches_j(to_s, context_);
     };
     return goal_bound(goal, frontier.least_time_s, slowest_s(planner_.uniform()), least_j,
                       defaults(), gpus_);
@@ -198,7 +197,7 @@ class GoalSearch {
     result.lower_bound_j = 0.0;
     outcome.odds_in_time.reset();  // no deadline was asked for
     if (outcome.counted) outcome.counted->in_time = true;
-    const bool exact = grain == Granularity::iteration;
+    const bool exact = grain == Granularity::run;
     if (exact) bound = judgement.objective_frac;
     result.gap_frac = std::max(0.0, 1.0 - bound / judgement.objective_frac);
     result.status = exact          ? SolveStatus::optimal

@@ -21,6 +21,10 @@ class LaunchCosts {
   ///                  [activities], empty: 1
   LaunchCosts(const GraphModel& model, const ClockGrid& grid, std::vector<double> slowdown = {});
 
+  /// Costs for bounds: no launch takes less time or costs less, whatever runs beside it. That is as
+  /// alone, but where launches reach the power limit together.
+  [[nodiscard]] static LaunchCosts for_bounds(const GraphModel& model, const ClockGrid& grid);
+
   [[nodiscard]] const GraphModel& model() const noexcept { return *model_; }
   [[nodiscard]] std::size_t clocks() const noexcept { return clocks_; }
 
@@ -33,9 +37,6 @@ class LaunchCosts {
   [[nodiscard]] bool is_clocked(std::size_t activity) const {
     return model_->work()[activity] > 0.0;
   }
-
-  /// Power of an activity's kernel beyond idle power, at the clock where that is least, W.
-  [[nodiscard]] double least_active_w(std::size_t activity) const;
 
   /// Whether an activity runs on the main stream of its GPU, whose launches decide the GPU's clock.
   /// Others may run at the clock of what runs beside them.
@@ -90,6 +91,7 @@ class LaunchCosts {
   static constexpr std::size_t useful_sets = 3;
 
   void add_kernel(const ClockGrid& grid, std::size_t kernel);
+  void compare_clocks();
   void find_useful_clocks(std::size_t kernel);
   void find_held_lags();
   [[nodiscard]] std::size_t cell(std::size_t activity, ClockId clock) const {
@@ -104,9 +106,9 @@ class LaunchCosts {
   std::size_t clocks_;
   std::vector<double> slowdown_;                       // shape [activities]
   std::vector<double> time_s_, active_j_, surplus_j_;  // shape [kernels() x clocks], of one launch
+  std::vector<double> running_w_;                      // idle power while it runs, the same shape
   std::vector<std::vector<ClockId>> useful_;           // shape [kernels() x useful_sets]
   std::vector<double> idle_w_;                         // waiting, shape [throttles x clocks]
-  std::vector<double> running_w_;                      // idle power of what runs, the same shape
   std::vector<std::uint32_t> kernel_of_;               // shape [activities]
   std::vector<double> held_after_s_;                   // shape [activities]
   std::vector<double> fixed_s_;                        // shape [activities]
@@ -119,14 +121,6 @@ class LaunchCosts {
 /// @param run  of the graph at one clock
 [[nodiscard]] std::vector<double> slowdown_in(const LaunchCosts& costs, const GraphRun& run,
                                               ClockId clock);
-
-/// How long activities take alone at their fastest and slowest clocks, s. A transfer takes most at
-/// the lowest core clock of the spec.
-struct DurationRange {
-  explicit DurationRange(const LaunchCosts& costs);
-
-  std::vector<double> least_s, most_s;  ///< shape [activities]
-};
 
 /// Longest path from the start of each activity to the last end, s, shape [activities].
 [[nodiscard]] std::vector<double> times_to_end_s(const ExecutionGraph& graph,

@@ -37,60 +37,65 @@ void step_prices(const ExecutionGraph& graph, std::span<const double> end_s, boo
   }
 }
 
-Frontier LaunchFrontiers::sweep(const Contraction& launches, std::vector<double> times_s,
-                                double enough_w, const RunContext& context) const {
-  constexpr std::size_t exact_curves_up_to = 50'000;  // vertices
-  constexpr int coarse_bits = 20;
-  FrontierOptions options;
-  options.times_s = std::move(times_s);
-  options.only_times = true;
-  options.enough_w = enough_w;
-  std::size_t vertices = 0;
-  for (const CostCurve& curve : launches.problem().curves) vertices += curve.size();
-  if (vertices > exact_curves_up_to) options.curve_error = 1e-4;
-  options.most_node_visits = most_exact_visits_;
-  Frontier exact = sweep_contracted(launches, options, context);
-  if (!exact.gave_up) return exact;
-  options.most_node_visits = FrontierOptions{}.most_node_visits;
-  options.slope_bits = coarse_bits;
-  Frontier coarse = sweep_contracted(launches, options, context);
-  // The exact part stays, so it does not depend on whether something faster is wanted.
-  const double exact_to_s = exact.vertices.back().time_s;
-  std::erase_if(coarse.vertices, [&](const FrontierVertex& v) { return v.time_s >= exact_to_s; });
-  coarse.vertices.insert(coarse.vertices.begin(), exact.vertices.begin(), exact.vertices.end());
-  coarse.least_cost_j = exact.least_cost_j;
-  for (std::size_t i = 0; i < coarse.plans.size(); ++i) {
-    if (!exact.plans[i].duration_s.empty()) coarse.plans[i] = std::move(exact.plans[i]);
+namespace {
+
+// Times at which plans are kept: at vertices if these are few, else denser near a time.
+std::vector<double> times_of_plans(const Frontier& frontier, double around_s) {
+  constexpr std::size_t few = 500;
+  constexpr double dense = 1.002, sparse = 1.05, dense_to = 1.6;
+  std::vector<double> times_s;
+  if (!frontier.gave_up && frontier.vertices.size() <= few) {
+    for (const FrontierVertex& vertex : frontier.vertices) times_s.push_back(vertex.time_s);
+    return times_s;
   }
-  return coarse;
+  times_s.push_back(frontier.least_time_s);
+  const double dense_from_s = std::max(frontier.least_time_s, around_s / dense_to);
+  double time_s = dense_from_s / sparse;
+  while (time_s > frontier.least_time_s) {
+    times_s.push_back(time_s);
+    time_s /= sparse;
+  }
+  time_s = dense_from_s;
+  while (time_s < frontier.slowest_time_s) {
+    times_s.push_back(time_s);
+    time_s *= time_s < dense_to * around_s ? dense : sparse;
+  }
+  times_s.push_back(frontier.slowest_time_s);
+  return times_s;
 }
 
-void ShorterPlans::add(double deadline_s) { deadlines_s_.insert(deadline_s); }
+}  // namespace
 
-const FrontierPlan* ShorterPlans::at(double deadline_s, std::size_t share,
-                                     const RunContext& context) {
-  // The first few are nearly as long as the deadline: swept in passing.
-  constexpr std::size_t made_first = 4;
-  const auto time_s = [](double of_s, double shorter) { return of_s * (1.0 - shorter); };
-  const double wanted_s = time_s(deadline_s, shorter_[share]);
-  if (!plans_.contains(wanted_s)) {
-    const std::size_t shares =
-        share < made_first ? std::min(made_first, shorter_.size()) : shorter_.size();
-    std::vector<double> times_s;
-    for (const double one_s : deadlines_s_) {
-      for (const double shorter : shorter_.first(shares)) {
-        const double shorter_s = time_s(one_s, shorter);
-        if (!plans_.contains(shorter_s)) times_s.push_back(shorter_s);
-      }
-    }
-    Frontier frontier = sweeps_.sweep(launches_, times_s, 0.0, context);
-    for (std::size_t i = 0; i < times_s.size(); ++i) {
-      if (!frontier.plans[i].duration_s.empty())
-        plans_.emplace(times_s[i], std::move(frontier.plans[i]));
-    }
-  }
-  const auto found = plans_.find(wanted_s);
-  return found == plans_.end() ? nullptr : &found->second;
+LaunchFrontier::LaunchFrontier(const CrashProblem& problem, double around_s, double least_idle_w,
+                               std::uint64_t most_exact_visits, const RunContext& context)
+    : launches_(problem) {
+  constexpr double step = 1.0 / 1024.0;  // of the idle power
+  FrontierOptions options;
+  options.most_node_visits = most_exact_visits;
+  frontier_ = sweep_frontier(launches_.problem(), options, context);
+  options.times_s = times_of_plans(frontier_, around_s);
+  options.most_node_visits = FrontierOptions{}.most_node_visits;
+  if (frontier_.gave_up) options.least_step_w = step * least_idle_w;
+  frontier_ = sweep_frontier(launches_.problem(), options, context);
+  plans_ = std::move(frontier_.plans);
+  frontier_.plans.clear();
+  frontier_ = launches_.expanded(std::move(frontier_));
+  std::erase_if(plans_, [](const FrontierPlan& plan) { return plan.duration_s.empty(); });
+  std::ranges::sort(plans_, {}, &FrontierPlan::time_s);
+}
+
+// Prices of a plan are those of faster plans than it, as far as the next one. So durations are of
+// the plan before a time, and prices of the one after it.
+std::optional<FrontierPlan> LaunchFrontier::plan_within(double time_s) const {
+  if (plans_.empty()) return std::nullopt;
+  const auto after = std::ranges::upper_bound(plans_, time_s, {}, &FrontierPlan::time_s);
+  if (after == plans_.begin() && frontier_.interrupted) return std::nullopt;
+  const FrontierPlan& within = after == plans_.begin() ? *after : *std::prev(after);
+  FrontierPlan plan = after == plans_.end() || within.time_s == time_s ? within : *after;
+  plan.time_s = within.time_s;
+  plan.duration_s = within.duration_s;
+  launches_.expand(plan);
+  return plan;
 }
 
 // A vertex and its price give a line that no cost is below: cost + price x time >= a constant. Idle

@@ -5,9 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <map>
-#include <set>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,59 +50,33 @@ void scale(LaunchPrices& prices, double factor);
 void step_prices(const ExecutionGraph& graph, std::span<const double> end_s, bool late,
                  double share, double least_idle_w, LaunchPrices& prices);
 
-/// As `enough_w` of LaunchFrontiers::sweep: no frontier reaches it, so all vertices are wanted.
-inline constexpr double all_prices = std::numeric_limits<double>::infinity();
-
-/// Frontiers of graphs. A plan is the same whichever others are wanted beside it.
-class LaunchFrontiers {
+/// The time-energy frontier of launches, and plans on it. It is swept once, whatever is asked: so
+/// an answer is the same whichever others are asked beside it.
+class LaunchFrontier {
  public:
+  /// Exact where a sweep visits few nodes. Else savings per second, and so prices of time, are
+  /// rounded to a thousandth or so of the least idle power. Bounds stay bounds, and the gap shows
+  /// what rounding costs (docs/graphs.md, section 5).
+  /// @param around_s           time near which plans are wanted, s
+  /// @param least_idle_w       see LaunchCosts
   /// @param most_exact_visits  visits of nodes after which a sweep begins again less finely; a
   ///                           million take a tenth of a second or so
-  explicit LaunchFrontiers(std::uint64_t most_exact_visits = 1'000'000)
-      : most_exact_visits_(most_exact_visits) {}
+  LaunchFrontier(const CrashProblem& problem, double around_s, double least_idle_w,
+                 std::uint64_t most_exact_visits, const RunContext& context);
 
-  /// Exact from the slowest time as far as most_exact_visits go. Faster vertices are rounded:
-  /// savings per second, and so prices of time, are multiples of 2^-20 of the greatest. Bounds stay
-  /// bounds, and the gap shows what rounding costs (docs/graphs.md, section 5). In graphs with more
-  /// than 50,000 vertices of hulls, those are left out that change no cost by more than a
-  /// ten-thousandth of what a launch can save.
-  /// @param times_s   at which plans are wanted, s, see FrontierOptions
-  /// @param enough_w  beyond the shortest of times_s the frontier goes on to the first vertex whose
-  ///                  price of time is at least this, W
-  [[nodiscard]] Frontier sweep(const Contraction& launches, std::vector<double> times_s,
-                               double enough_w, const RunContext& context) const;
+  /// Without plans.
+  [[nodiscard]] const Frontier& frontier() const noexcept { return frontier_; }
+
+  /// Durations of the slowest of its plans that ends within a time, else of the fastest; prices of
+  /// the next slower one. Plans are at all vertices if these are few, else a fifth of a percent of
+  /// time apart near `around_s`.
+  /// @return nothing if the sweep was interrupted before
+  [[nodiscard]] std::optional<FrontierPlan> plan_within(double time_s) const;
 
  private:
-  std::uint64_t most_exact_visits_;
-};
-
-/// Frontier plans for deadlines, and for somewhat less time than each. One sweep makes those of all
-/// deadlines when the first of them is asked for. Plans for much less time are left to a second
-/// sweep, since most of a sweep's time goes into the fastest plans.
-class ShorterPlans {
- public:
-  /// @param shorter  shares of a deadline by which plans end before it, rising from 0; must outlive
-  ///                 this
-  ShorterPlans(const CrashProblem& problem, std::span<const double> shorter)
-      : launches_(problem), shorter_(shorter) {}
-
-  /// One more deadline; its plans come with the next sweep.
-  void add(double deadline_s);
-
-  /// @param deadline_s  one of those given
-  /// @param share       position in `shorter`
-  /// @return null if it was interrupted
-  [[nodiscard]] const FrontierPlan* at(double deadline_s, std::size_t share,
-                                       const RunContext& context);
-
- private:
-  // These prices choose clocks; bounds rest on others. So rounded ones will do, and an exact sweep
-  // is given up early.
-  LaunchFrontiers sweeps_{100'000};
   Contraction launches_;
-  std::span<const double> shorter_;
-  std::set<double> deadlines_s_;
-  std::map<double, FrontierPlan> plans_;  // by time
+  Frontier frontier_;
+  std::vector<FrontierPlan> plans_;  // of contracted launches, fastest first
 };
 
 /// Lower bound on what launches that end by a time take together, idle power included, J.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/numbers.hpp"
+#include "explorer/confidence/campaigns.hpp"
 #include "explorer/confidence/seen_times.hpp"
 #include "models/calibration/capture_fit.hpp"
 #include "models/gpu/ensemble.hpp"
@@ -41,6 +42,33 @@ std::vector<CapturePoint> captured_points(const GraphModel& model) {
     points.push_back({model.captured_clock(), at.time_s, limit_w});
   }
   return points;
+}
+
+// An interval whose ends scatter independently by so many points.
+Interval moved_out(const Interval& of, double scatter_pct) {
+  return {of.median_pct - std::hypot(of.median_pct - of.low_pct, scatter_pct), of.median_pct,
+          of.median_pct + std::hypot(of.high_pct - of.median_pct, scatter_pct)};
+}
+
+double within(const std::pair<double, double>& bounds, double value) {
+  return std::clamp(value, bounds.first, bounds.second);
+}
+
+// How long each step of a run takes but for the first, s: from the end of the one before to its
+// own.
+std::vector<double> step_times(const ExecutionGraph& graph, const GraphRun& run) {
+  std::map<std::uint32_t, double> ends_s;
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (const auto step = graph.activities()[i].step)
+      ends_s[*step] = std::max(ends_s[*step], run.end_s[i]);
+  }
+  std::vector<double> times_s;
+  std::optional<double> before_s;
+  for (const auto& [step, end_s] : ends_s) {
+    if (before_s) times_s.push_back(end_s - *before_s);
+    before_s = end_s;
+  }
+  return times_s;
 }
 
 }  // namespace
@@ -87,11 +115,15 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
   scatter_pct_ = usual_scatter_pct;
   if (!captured_core_mhz(model.spec()).empty() && unexplained != model.spec().fit_errors.end())
     scatter_pct_ = std::max(usual_scatter_pct, of_a_mean * unexplained->second);
+  const auto fell = model.spec().fit_errors.find(time_fall_key);
+  fall_pct_ = std::max(scatter_pct_, fell == model.spec().fit_errors.end() ? 0.0 : fell->second);
   swept_ = has_own_shapes(model.spec());
+  powers_seen_ = captured_powers(model.spec());
   seen_mhz_ = captured_core_mhz(model.spec());
   std::ranges::sort(seen_mhz_, std::greater());
   seen_mhz_.erase(std::unique(seen_mhz_.begin(), seen_mhz_.end()), seen_mhz_.end());
   if (seen_mhz_.size() < 2) seen_mhz_.clear();
+  base_step_s_ = step_times(model.graph(), baseline);
   kernels_ = draw_captured(model.spec(), kernels, captured_points(as_captured), captured_models);
   for (std::vector<KernelCoefficients>& drawn : kernels_) {
     for (std::size_t k = 0; k < drawn.size(); ++k)
@@ -102,21 +134,33 @@ GraphPlanIntervals::GraphPlanIntervals(const GraphModel& model, const GraphModel
   const Parts parts =
       parts_of(as_captured, uniform_plan(model.graph(), grid.default_clock()), baseline);
   for (std::size_t m = 0; m < captured_models; ++m)
-    bases_.push_back(total(parts, baseline, m, std::nullopt));
+    bases_.push_back(total(parts, baseline, m, std::nullopt, false));
 }
 
-SavingDraws GraphPlanIntervals::draws(const Parts& parts, const GraphRun& run) const {
+std::pair<double, double> GraphPlanIntervals::default_energy_j() const {
+  // What is left out lies below: the power limit bounds energies from above, and passes of large
+  // models run at it.
+  constexpr double outside = 0.1;
+  std::vector<double> energies_j;
+  for (const Cost& base : bases_) energies_j.push_back(base.energy_j);
+  std::ranges::sort(energies_j);
+  const auto left_out = static_cast<std::size_t>(outside * static_cast<double>(energies_j.size()));
+  return {std::min(energies_j[left_out], base_.energy_j),
+          std::max(energies_j.back(), base_.energy_j)};
+}
+
+SavingDraws GraphPlanIntervals::draws(const Parts& parts, const GraphRun& run, bool early) const {
   SavingDraws draws(captured_models * draws_per_model);
   for (std::size_t i = 0; i < captured_models * draws_per_model; ++i) {
     const std::size_t m = i / draws_per_model;
-    draws.set(i, total(parts, run, m, i), bases_[m]);
+    draws.set(i, total(parts, run, m, i, early), bases_[m]);
   }
   return draws;
 }
 
 std::vector<Cost> GraphPlanIntervals::changes_pct(const GraphPlan& plan,
                                                   const GraphRun& run) const {
-  return draws(parts_of(model_, plan, run), run).widened_changes();
+  return draws(parts_of(model_, plan, run), run, false).widened_changes();
 }
 
 GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& run) const {
@@ -124,18 +168,44 @@ GraphPlanInterval GraphPlanIntervals::of(const GraphPlan& plan, const GraphRun& 
   const bool is_captured = std::ranges::any_of(parts, [&](const auto& part) {
     return part.second.log_ratio > rounding_of_logs && is_like_another(part.first.first);
   });
-  PlanOutlook found = draws(parts, run)
-                          .outlook({1.0, 1.0},
-                                   {change_pct(run.span_s, base_.time_s),
-                                    change_pct(run.total_energy_j, base_.energy_j)},
-                                   possible_time(parts, run));
+  const auto outlook = [&](bool early) {
+    return draws(parts, run, early)
+        .outlook(
+            {1.0, 1.0},
+            {change_pct(run.span_s, base_.time_s), change_pct(run.total_energy_j, base_.energy_j)},
+            possible_time(parts, run));
+  };
+  PlanOutlook found = outlook(false);
   auto& [time, energy] = found.interval;
-  if (is_captured)
-    time = {time.low_pct - scatter_pct_, time.median_pct, time.high_pct + scatter_pct_};
+  // No deadline leans on a power limit that nobody saw, nor on what other kernels do below the
+  // clocks that were seen; a run may be in time sooner for these.
+  if (is_captured) time.low_pct = std::min(time.low_pct, outlook(true).interval.time.low_pct);
+  if (is_captured) time = {time.low_pct - fall_pct_, time.median_pct, time.high_pct + scatter_pct_};
+  time = moved_out(time, scatter_of_steps(run));
+  // Where energies were read at both clocks, readings scatter as times do.
+  if (is_captured && powers_seen_ > 1) energy = moved_out(energy, fall_pct_);
   constexpr double frac = 0.01;  // of %
   return {{frac * time.low_pct, frac * energy.low_pct},
           {frac * time.high_pct, frac * energy.high_pct},
           std::move(found.times)};
+}
+
+// Half of the 90 % interval, in points, in which the mean change of time over many steps lies, as
+// far as it follows from those that were captured.
+double GraphPlanIntervals::scatter_of_steps(const GraphRun& run) const {
+  constexpr double of_90_pct = 1.645;
+  constexpr std::size_t enough = 3;
+  const std::vector<double> step_s = step_times(model_.graph(), run);
+  const auto count = static_cast<double>(step_s.size());
+  if (step_s.size() < enough || step_s.size() != base_step_s_.size()) return 0.0;
+  std::vector<double> changes_pct;
+  for (std::size_t s = 0; s < step_s.size(); ++s)
+    changes_pct.push_back(change_pct(step_s[s], base_step_s_[s]));
+  const double mean_pct = sum(changes_pct) / count;
+  double squares = 0.0;
+  for (const double change : changes_pct) squares += (change - mean_pct) * (change - mean_pct);
+  return of_90_pct * few_draws_factor(step_s.size()) / std::sqrt(1.0 + 1.0 / count) *
+         std::sqrt(squares / (count - 1.0) / count);
 }
 
 // No run is faster or slower than all its launches are, and the longest path is as slow as its
@@ -188,9 +258,15 @@ void GraphPlanIntervals::set_errors(Part& part, KernelId kernel, ClockId clock) 
   };
   const ClockInEffect usual = at(grid_.default_clock()), chosen = at(clock);
   if (clock != grid_.default_clock()) part.reach = error_reach(model_.spec(), usual, chosen);
-  part.band = time_band(model_.spec(), usual, chosen);
+  const auto limit_w = [&](ClockId id) {
+    return grid_[id].power_limit_w.value_or(model_.power_limit_w());
+  };
+  part.band =
+      time_band(model_.spec(), usual, limit_w(grid_.default_clock()), chosen, limit_w(clock));
   if (const std::vector<SeenTime> times = seen(kernel, clock); !times.empty())
     part.unseen = distance_to(times, chosen.asked_mhz);
+  const OperatingPoint captured = model_.evaluate(kernel, model_.captured_clock());
+  part.of_limit = captured.energy_j / captured.time_s / model_.spec().power_limit.limit_w;
   part.log_ratio = std::abs(std::log(usual.asked_mhz / chosen.asked_mhz));
 }
 
@@ -200,12 +276,14 @@ bool GraphPlanIntervals::is_like_another(KernelId kernel) const {
          (split == SplitSource::fit && !seen_mhz_.empty());
 }
 
-const std::vector<Cost>& GraphPlanIntervals::drawn(KernelId kernel, ClockId clock) const {
+const std::vector<GraphPlanIntervals::DrawnLaunch>& GraphPlanIntervals::drawn(KernelId kernel,
+                                                                              ClockId clock) const {
   const auto [at, is_new] = drawn_.try_emplace({kernel, clock});
   if (!is_new) return at->second;
   const ClockPair &asked = grid_[clock], &captured = model_.captured_clock();
   const bool free =
-      is_like_another(kernel) && model_.power_limit_w() >= model_.spec().power_limit.limit_w;
+      is_like_another(kernel) &&
+      asked.power_limit_w.value_or(model_.power_limit_w()) >= model_.spec().power_limit.limit_w;
   const std::vector<SeenTime> times = seen(kernel, clock);
   const double core_mhz = effective_core_mhz(model_.spec(), asked);
   const std::vector<double>& quantiles =
@@ -214,18 +292,27 @@ const std::vector<Cost>& GraphPlanIntervals::drawn(KernelId kernel, ClockId cloc
     const GpuSpec& spec = specs_[m];
     const KernelCoefficients& launch = kernels_[m][index(kernel)];
     const OperatingPoint point = operating_point(spec, launch, asked, model_.power_limit_w());
-    Cost cost{point.time_s, point.energy_j};
-    if (free) {
-      const ClockState state = clock_state(spec, asked, false);
-      const double unlimited_s = unlimited_point(state, launch).time_s;
-      cost.time_s = model_.evaluate(kernel, captured).time_s * unlimited_s /
-                    unlimited_point(clock_state(spec, captured, false), launch).time_s;
-      if (!times.empty()) {
-        cost.time_s = drawn_time(times, core_mhz, quantiles[m]);
-        cost.energy_j += state.idle_w * launch.idle_scale * (cost.time_s - point.time_s);
-      }
+    DrawnLaunch& one = at->second.emplace_back();
+    one = {{point.time_s, point.energy_j}, point.time_s};
+    if (!free) continue;
+    const auto unlimited_s = [&](const ClockPair& at_clock) {
+      return unlimited_point(clock_state(spec, at_clock, false), launch).time_s;
+    };
+    double& time_s = one.cost.time_s;
+    if (times.empty()) {
+      time_s =
+          model_.evaluate(kernel, captured).time_s * unlimited_s(asked) / unlimited_s(captured);
+      continue;
     }
-    at->second.push_back(cost);
+    time_s = drawn_time(times, core_mhz, quantiles[m]);
+    one.cost.energy_j +=
+        clock_state(spec, asked, false).idle_w * launch.idle_scale * (time_s - point.time_s);
+    const SeenTime& lowest = times.back();
+    one.early_s =
+        core_mhz < lowest.core_mhz
+            ? within(possible_times(times, core_mhz),
+                     lowest.time_s * unlimited_s(asked) / unlimited_s({asked.mem, lowest.core_mhz}))
+            : time_s;
   }
   return at->second;
 }
@@ -252,6 +339,13 @@ Cost GraphPlanIntervals::error_of(std::size_t draw, KernelId kernel, const Part&
   }
   if (part.log_ratio <= rounding_of_logs) return {};
   const Cost& gaussian = unshaped_[draw];
+  if (part.unseen && powers_seen_ > 1) {
+    // Energies were seen too. Near the power limit clocks that were set may not have been held.
+    constexpr double least_energy = 0.003, seen_energy = 0.25, near_limit = 0.9, unheld = 2.5;
+    const double sigma = least_energy + seen_energy * *part.unseen;
+    return {(least_time + seen_time * *part.unseen) * gaussian.time_s,
+            (part.of_limit > near_limit ? unheld : 1.0) * sigma * gaussian.energy_j};
+  }
   return {(least_time + (part.unseen ? seen_time * *part.unseen : time * part.log_ratio)) *
               gaussian.time_s,
           (swept_ ? 1.0 : never_swept) * energy * std::sqrt(part.log_ratio) * gaussian.energy_j};
@@ -259,12 +353,14 @@ Cost GraphPlanIntervals::error_of(std::size_t draw, KernelId kernel, const Part&
 
 // @param draw  nothing: without errors
 Cost GraphPlanIntervals::total(const Parts& parts, const GraphRun& run, std::size_t model,
-                               std::optional<std::size_t> draw) const {
+                               std::optional<std::size_t> draw, bool early) const {
   Cost sum{run.span_s, run.total_energy_j};
   for (const auto& [at, part] : parts) {
-    Cost one = (*part.drawn)[model];
+    const DrawnLaunch &launch = (*part.drawn)[model], &usual = (*part.usual)[model];
+    Cost one = launch.cost;
+    if (early) one.time_s = launch.early_s;
     if (draw) one = with_error(one, {1.0, 1.0}, error_of(*draw, at.first, part));
-    one.time_s = part.band.cut(one.time_s, (*part.usual)[model].time_s);
+    one.time_s = part.band.cut(one.time_s, usual.cost.time_s);
     sum.time_s += part.path_s * (one.time_s / part.own.time_s - 1.0);
     sum.energy_j += part.energy_j * (one.energy_j / part.own.energy_j - 1.0);
   }

@@ -49,14 +49,26 @@ class GraphPlanIntervals {
   /// energies add up. Left out is idle power while one GPU waits longer for another.
   /// @param run  of the plan
   /// Times stay within what clocks can change, see TimeBand; ends of intervals with captured
-  /// kernels move out by what measured times scatter.
+  /// kernels move out by what measured times scatter. Where several steps were captured, their
+  /// change of time is the mean over many such steps, as far as these tell.
   /// @return widened, where needed, to hold what the model itself says
   [[nodiscard]] GraphPlanInterval of(const GraphPlan& plan, const GraphRun& run) const;
+
+  /// 90 % interval of the energy at the default clocks, J: the draws say how near to its power
+  /// limit each kernel runs. It holds what the model says.
+  [[nodiscard]] std::pair<double, double> default_energy_j() const;
 
   /// Changes of time and energy in every draw, in %: not cut to what is possible.
   [[nodiscard]] std::vector<Cost> changes_pct(const GraphPlan& plan, const GraphRun& run) const;
 
  private:
+  // A launch in one draw.
+  struct DrawnLaunch {
+    Cost cost;  // its time as deadlines count it: no power limit holds it
+    // Its time where the limit holds it; below all clocks that it was seen at, as of measured
+    // kernels that follow the clock as much. What a limit held there looks as if it followed none.
+    double early_s = 0.0;
+  };
   // Launches of one kernel at one clock.
   struct Part {
     double path_s = 0.0;  // on the critical path
@@ -64,29 +76,34 @@ class GraphPlanIntervals {
     ErrorReach reach;              // of the errors of its change of clock, see error_reach
     double log_ratio = 0.0;        // ln of the default core clock over its own, absolute
     std::optional<double> unseen;  // see distance_to(), where the kernel's times were seen
+    double of_limit = 0.0;         // its power as captured over the power limit
     Cost own;                      // of a launch, by the model
-    const std::vector<Cost>*drawn = nullptr, *usual = nullptr;  // and in draws; at default clocks
+    const std::vector<DrawnLaunch>*drawn = nullptr, *usual = nullptr;  // and in draws; at default
+                                                                       // clocks
     TimeBand band;  // of its time at the default clocks, in the model and in every draw
   };
   using Parts = std::map<std::pair<KernelId, ClockId>, Part>;
 
   [[nodiscard]] Parts parts_of(const GraphModel& model, const GraphPlan& plan,
                                const GraphRun& run) const;
-  [[nodiscard]] SavingDraws draws(const Parts& parts, const GraphRun& run) const;
+  // @param early  see DrawnLaunch
+  [[nodiscard]] SavingDraws draws(const Parts& parts, const GraphRun& run, bool early) const;
   void set_errors(Part& part, KernelId kernel, ClockId clock) const;
+  [[nodiscard]] double scatter_of_steps(const GraphRun& run) const;
   [[nodiscard]] Interval possible_time(const Parts& parts, const GraphRun& run) const;
   // Time and energy of a launch in each draw of the models.
-  [[nodiscard]] const std::vector<Cost>& drawn(KernelId kernel, ClockId clock) const;
+  [[nodiscard]] const std::vector<DrawnLaunch>& drawn(KernelId kernel, ClockId clock) const;
   [[nodiscard]] bool is_like_another(KernelId kernel) const;
   [[nodiscard]] std::vector<SeenTime> seen(KernelId kernel, ClockId clock) const;
   [[nodiscard]] Cost error_of(std::size_t draw, KernelId kernel, const Part& part) const;
   [[nodiscard]] Cost total(const Parts& parts, const GraphRun& run, std::size_t model,
-                           std::optional<std::size_t> draw) const;
+                           std::optional<std::size_t> draw, bool early) const;
 
   const GraphModel& model_;
   const ClockGrid& grid_;
   Cost base_;                                             // the default clocks, by the model
   std::vector<Cost> bases_;                               // and by each draw, shape [models]
+  std::vector<double> base_step_s_;                       // the default clocks, shape [steps]
   std::vector<GpuSpec> specs_;                            // shape [models]
   std::vector<std::vector<KernelCoefficients>> kernels_;  // shape [models][kernels]
   std::vector<std::size_t> source_of_kernel_;
@@ -95,9 +112,11 @@ class GraphPlanIntervals {
   std::vector<Cost> unshaped_;    // standard Gaussians, shape [models x draws_per_model]
   std::vector<double> seen_mhz_;  // core clocks of several captures, highest first; else empty
   mutable FunctionQuantiles quantiles_;
-  double scatter_pct_ = 0.0;  // of measured times
-  bool swept_ = false;        // the GPU has kernels of its own among the measured ones
-  mutable std::map<std::pair<KernelId, ClockId>, std::vector<Cost>> drawn_;
+  std::size_t powers_seen_ = 0;  // in how many of these captures
+  double scatter_pct_ = 0.0;     // of measured times
+  double fall_pct_ = 0.0;        // how far they fall with the clock, see time_fall_key
+  bool swept_ = false;           // the GPU has kernels of its own among the measured ones
+  mutable std::map<std::pair<KernelId, ClockId>, std::vector<DrawnLaunch>> drawn_;
 };
 
 /// Activities of the critical path: what each of them takes longer, the run takes longer.

@@ -6,14 +6,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "common/run_context.hpp"
-#include "explorer/graph/contention/held_energy.hpp"
 #include "explorer/graph/launch_costs.hpp"
 #include "explorer/graph/launch_prices.hpp"
 #include "explorer/graph/questions.hpp"
@@ -23,7 +22,7 @@
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/solver.hpp"
-#include "sim/graph/simulator.hpp"
+#include "sim/graph/simulators.hpp"
 
 namespace rubato {
 
@@ -38,8 +37,7 @@ struct GraphPlanResult {
   GraphPlan plan;              ///< empty if infeasible
   GraphRun run;                ///< by the simulator
   SwitchModel switching = {};  ///< counted in `run`: of automatic; of other grains nothing
-  /// No plan of this grain that ends by the deadline takes less energy in the simulator. Not
-  /// covered: launches of three or more streams of a GPU that reach the power limit together.
+  /// No plan of this grain that ends by the deadline takes less energy in the simulator.
   /// Of automatic it is the higher of two bounds: one has each launch as fast as alone, the other
   /// has changes of clock for free.
   double lower_bound_j = 0.0;
@@ -69,8 +67,7 @@ class GraphPlanner {
   [[nodiscard]] const std::vector<UniformRun>& uniform() const noexcept { return uniform_; }
 
   /// The time-energy frontier: for each time the least cost (see LaunchCosts) of launches alone,
-  /// each at a clock of its own. It has every time if it is asked for before plan(); after plan()
-  /// it has the times that those answers needed.
+  /// each at a clock of its own. The same whatever was asked.
   [[nodiscard]] const Frontier& frontier(const RunContext& context = {});
 
   [[nodiscard]] const GraphModel& model() const noexcept { return model_; }
@@ -80,23 +77,10 @@ class GraphPlanner {
   /// Whether plans of several clocks were asked for, which need the frontier.
   [[nodiscard]] bool has_frontier() const noexcept { return prices_ != nullptr; }
 
-  /// Whether launches that run at once were seen to reach the power limit while plans were bounded.
-  /// There they may take less energy than alone at any clock: the bound of launches alone is none.
-  [[nodiscard]] bool limited_together() const noexcept;
+  /// Lower bound on the energy of every plan that ends by a time, J, each launch as if alone.
+  [[nodiscard]] double bound_of_launches_j(double time_s, const RunContext& context = {});
 
-  /// The frontier of every time, swept anew: the same whatever was asked. That of frontier()
-  /// depends a little on the times asked for: they add to the nodes that a sweep visits, and a
-  /// sweep that visits too many begins again less finely.
-  [[nodiscard]] Frontier frontier_of_no_question() const;
-
-  /// Lower bound on the energy of every plan that ends by a time, J, each launch as if alone. None
-  /// if limited_together(), and with the limits of GraphPlanResult::lower_bound_j.
-  /// @param frontier  of this planner, by either of the above
-  [[nodiscard]] double bound_of_launches_j(const Frontier& frontier, double time_s) const {
-    return rubato::bound_of_launches_j(frontier, alone_.least_idle_w(), time_s);
-  }
-
-  /// One result per question. Its energy is the same whatever else is asked.
+  /// One result per question, on all threads. Its energy is the same whatever else is asked.
   /// Once `context` stops it, the remaining results have status `time_limit`: the best plan known
   /// by then, without a bound.
   /// @throws UsageError for a slack that is not a number > -1, or automatic plans where nothing is
@@ -116,12 +100,10 @@ class GraphPlanner {
   /// @return empty where a unit has no clock that keeps the goal
   [[nodiscard]] GraphPlan local_plan(const GraphQuestion& question, const Goal& goal) const;
 
-  /// A plan for one more question, without a bound.
+  /// A plan for one more question, without a bound. Several threads may ask.
   /// @param question  iteration or automatic
-  /// @param asked     an automatic one of those last asked: the search starts from its prices
-  /// @param known     and from those of these plans that were made for no more time
+  /// @param known     the search starts from those of these plans that were made for no more time
   [[nodiscard]] GraphPlanResult plan_more(const GraphQuestion& question,
-                                          const GraphPlanResult& asked,
                                           std::span<const GraphPlanResult* const> known,
                                           const RunContext& context = {});
 
@@ -134,15 +116,8 @@ class GraphPlanner {
   using ClocksFor = std::function<std::optional<std::vector<ClockId>>(const FrontierPlan& target,
                                                                       double limit_s)>;
 
-  // Frontier plans for each deadline asked for: of launches alone one, and several, for that time
-  // and for less, of launches as slow as beside each other.
-  struct Targets {
-    std::map<double, FrontierPlan> alone;  // by deadline
-    ShorterPlans beside;
-  };
-
   [[nodiscard]] double deadline_s(const GraphQuestion& question) const;
-  void prepare(std::vector<double> times_s, const RunContext& context);
+  void prepare(const RunContext& context);
   [[nodiscard]] double bound_j(double deadline_s) const;
   [[nodiscard]] double target_s(double deadline_s) const;
   [[nodiscard]] LaunchUnits units_of(const GraphQuestion& question) const;
@@ -150,16 +125,15 @@ class GraphPlanner {
                                                                  const Goal& goal) const;
   [[nodiscard]] GraphPlan plan_of(const LaunchUnits& units,
                                   const std::vector<ClockId>& clock_of_unit) const;
-  [[nodiscard]] Targets targets_for(std::span<const GraphPlanResult> results,
-                                    const RunContext& context);
   [[nodiscard]] bool shares_no_clocks(const GraphQuestion& question) const;
   [[nodiscard]] GraphPlanResult begun(const GraphQuestion& question) const;
   void answer(GraphPlanResult& result, const RunContext& context);
-  void answer_automatic(GraphPlanResult& result, double prices_at_s, const RunContext& context);
+  void search_answer(GraphPlanResult& result, const RunContext& context);
+  void answer_automatic(GraphPlanResult& result, const RunContext& context);
   [[nodiscard]] double any_clock_frac() const;
   void keep_known_plans(GraphPlanResult& result, std::span<const GraphPlanResult> known);
-  [[nodiscard]] double bound_apart_j(const GraphPlanResult& result, double prices_at_s,
-                                     const HeldEnergy& held, const RunContext& context) const;
+  [[nodiscard]] double bound_apart_j(const GraphPlanResult& result,
+                                     const RunContext& context) const;
   [[nodiscard]] double lower_bound_j(const GraphPlanResult& result, const RunContext& context);
   [[nodiscard]] bool could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
                                 const RunContext& context) const;
@@ -168,27 +142,26 @@ class GraphPlanner {
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan);
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan, GraphRun run) const;
   void try_uniform(GraphPlanResult& result);
-  void search_targets(GraphPlanResult& result, const LaunchUnits& units,
-                      const ClocksFor& clocks_for, const RunContext& context);
-  void share_gpus(GraphPlanResult& result, const LaunchUnits& units, const RunContext& context);
+  void search_target(GraphPlanResult& result, const LaunchUnits& units, const ClocksFor& clocks_for,
+                     const RunContext& context);
   void repair(GraphPlanResult& result, const LaunchUnits& units, std::vector<ClockId> clock_of_unit,
               const RunContext& context);
 
   const GraphModel& model_;
   ClockGrid grid_;
   std::optional<SwitchModel> switching_;
-  GraphSimulator simulator_;
+  GraphSimulators simulators_;
   GraphRun defaults_, baseline_;  // the model's default clocks; see baseline()
   std::vector<UniformRun> uniform_;
   // Of launches alone, for bounds; and of launches as slow as beside each other at the default
   // clocks, for plans.
   LaunchCosts alone_, beside_;
-  HeldEnergy held_;  // as if nothing slowed down what runs beside it
   StepRepeats repeats_;
   // What plans of many clocks need: made when the first of them is asked for.
   struct Prices;
   std::unique_ptr<Prices> prices_;
-  std::optional<Targets> targets_;       // of the questions last asked
+  std::vector<GraphPlanResult> answers_;  // those of answer(), each made once
+  std::mutex answers_mutex_;
   std::vector<GraphPlanResult> within_;  // see within()
 };
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <utility>
 
+#include "common/algorithms/parallel.hpp"
 #include "common/algorithms/sort_by.hpp"
 #include "explorer/graph/planner.hpp"
 
@@ -22,8 +24,8 @@ namespace {
 bool looks_at_less_time(const GraphQuestion& question, Granularity grain, double any_clock_frac) {
   const bool any_time =
       question.slack_frac > usual_slacks_frac.back() && question.slack_frac >= any_clock_frac;
-  return !any_time && grain != Granularity::automatic &&
-         !(question.grain == Granularity::automatic && grain == Granularity::launch);
+  return !any_time && grain != Granularity::segment &&
+         !(question.grain == Granularity::segment && grain == Granularity::launch);
 }
 
 }  // namespace
@@ -91,8 +93,7 @@ namespace {
 // their gaps, which must not depend on what else is asked.
 void share_bounds(std::span<GraphPlanResult> results) {
   for (GraphPlanResult& result : results) {
-    if (result.question.grain == Granularity::iteration ||
-        result.question.grain == Granularity::automatic)
+    if (result.question.grain == Granularity::run || result.question.grain == Granularity::segment)
       continue;
     for (const GraphPlanResult& later : results) {
       if (differ_in_slack(later.question, result.question) && later.deadline_s >= result.deadline_s)
@@ -103,15 +104,48 @@ void share_bounds(std::span<GraphPlanResult> results) {
 
 }  // namespace
 
+std::optional<std::vector<ClockId>> GraphPlanner::local_clocks(const LaunchUnits& units,
+                                                               const Goal& goal) const {
+  if (units.size() == 0) return std::vector<ClockId>{};
+  const std::size_t clocks = grid_.size(), kernels = model_.graph().kernels().size();
+  std::vector<Cost> launched;  // one launch of each kernel alone, shape [kernels() x clocks]
+  for (std::size_t k = 0; k < beside_.kernels(); ++k) {
+    for (const ClockPair& clock : grid_.pairs()) {
+      const OperatingPoint point =
+          model_.evaluate(id_at<KernelId>(k % kernels), clock, id_at<ThrottleId>(k / kernels));
+      launched.push_back({point.time_s, point.energy_j + model_.host_power_w() * point.time_s});
+    }
+  }
+  std::vector<double> time_s(units.size() * clocks), energy_j(time_s.size());
+  for (std::uint32_t u = 0; u < units.size(); ++u) {
+    for (const std::uint32_t launch : units.members(u)) {
+      for (std::size_t c = 0; c < clocks; ++c) {
+        const Cost& one = launched[beside_.kernel_of(launch) * clocks + c];
+        time_s[u * clocks + c] += beside_.time_s(launch, id_at<ClockId>(c));
+        energy_j[u * clocks + c] += model_.work()[launch] * one.energy_j;
+      }
+    }
+  }
+  Solution solution = solve_local({units.size(), clocks, std::move(time_s), std::move(energy_j)},
+                                  goal, grid_.default_clock());
+  if (solution.clock_of_unit.empty()) return std::nullopt;
+  return std::move(solution.clock_of_unit);
+}
+
+GraphPlan GraphPlanner::local_plan(const GraphQuestion& question, const Goal& goal) const {
+  const LaunchUnits units = units_of(question);
+  const auto clocks = local_clocks(units, goal);
+  return clocks ? plan_of(units, *clocks) : GraphPlan{};
+}
+
 // Whether a plan for `within` could be better than what is found for `asked`: bounds do not say no.
 bool GraphPlanner::could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
                               const RunContext& context) const {
-  if (asked.question.grain == Granularity::iteration || !looks_at(asked.question, within.question))
+  if (asked.question.grain == Granularity::run || !looks_at(asked.question, within.question))
     return false;
-  if (!asked.found() || asked.question.grain == Granularity::automatic) return true;
+  if (!asked.found() || asked.question.grain == Granularity::segment) return true;
   const double enough_j = asked.run.total_energy_j * (1.0 - optimal_gap_frac);
-  return bound_j(within.deadline_s) + held_.least_j(within.deadline_s) < enough_j &&
-         bound_apart_j(within, asked.deadline_s, held_, context) < enough_j;
+  return bound_j(within.deadline_s) < enough_j && bound_apart_j(within, context) < enough_j;
 }
 
 // Answers those questions within the ones asked that could_save(). Results of the ones asked take
@@ -131,14 +165,12 @@ std::vector<GraphPlanResult> GraphPlanner::answers_within(std::span<GraphPlanRes
     candidates.push_back(begun(question));
     if (!useful(candidates.back())) candidates.pop_back();
   }
-  for (const GraphPlanResult& one : candidates) targets_->beside.add(target_s(one.deadline_s));
   for (GraphPlanResult& one : candidates) {
     if (context.stop_requested()) break;
     if (!useful(one)) continue;
-    try_uniform(one);
     answer(one, context);
     for (GraphPlanResult& result : asked) {
-      if (result.question.grain != Granularity::automatic)
+      if (result.question.grain != Granularity::segment)
         keep_known_plans(result, std::span(&one, 1));
     }
     answers.push_back(std::move(one));
@@ -151,22 +183,27 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   std::vector<GraphPlanResult> results;
   for (const GraphQuestion& question : questions) results.push_back(begun(question));
   const bool many_clocks = std::ranges::any_of(
-      questions, [](const GraphQuestion& q) { return q.grain != Granularity::iteration; });
-  if (many_clocks) targets_.emplace(targets_for(results, context));
+      questions, [](const GraphQuestion& q) { return q.grain != Granularity::run; });
+  if (many_clocks) prepare(context);
   std::vector<std::size_t> order(results.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   sort_by(order, [&](std::size_t q) { return results[q].deadline_s; });
   sort_by(order, [&](std::size_t q) { return results[q].question.grain; });
-  for (const std::size_t q : order) {
-    GraphPlanResult& result = results[q];
+  const auto of_each = [&](const std::function<void(GraphPlanResult&)>& body) {
+    parallel_for(
+        order.size(), [&](std::size_t i) { body(results[order[i]]); }, LoopTasks::singly);
+  };
+  of_each([&](GraphPlanResult& result) {
     const Granularity grain = result.question.grain;
-    if (!result.question.is_local()) try_uniform(result);
+    if (grain == Granularity::run || grain == Granularity::segment)
+      try_uniform(result);
+    else
+      answer(result, context);
     result.status = SolveStatus::time_limit;  // stopped: what is known by now, without a bound
-    if (context.stop_requested() || grain == Granularity::automatic) continue;
-    if (grain != Granularity::iteration) answer(result, context);
+    if (context.stop_requested() || grain == Granularity::segment) return;
     result.lower_bound_j = lower_bound_j(result, context);
     result.status = SolveStatus::infeasible;
-  }
+  });
   within_.clear();
   if (many_clocks) within_ = answers_within(results, context);
   for (GraphPlanResult& one : within_) {  // as if asked for
@@ -175,14 +212,15 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   }
 
   for (const std::size_t q : order) {
-    GraphPlanResult& result = results[q];
-    keep_known_plans(result, results);
-    keep_known_plans(result, within_);
-    if (context.stop_requested() || result.question.grain != Granularity::automatic) continue;
-    answer_automatic(result, result.deadline_s, context);
+    keep_known_plans(results[q], results);
+    keep_known_plans(results[q], within_);
+  }
+  of_each([&](GraphPlanResult& result) {
+    if (context.stop_requested() || result.question.grain != Granularity::segment) return;
+    answer_automatic(result, context);
     result.lower_bound_j = lower_bound_j(result, context);
     result.status = SolveStatus::infeasible;
-  }
+  });
   share_bounds(results);
   for (GraphPlanResult& result : results) {
     if (!result.found()) continue;

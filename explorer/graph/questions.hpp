@@ -14,14 +14,11 @@ namespace rubato {
 struct GraphQuestion {
   Granularity grain = Granularity::kernel;
   double slack_frac = 0.0;  ///< > -1
-  /// Of automatic: least time from the effect of a change to the next request, >= 0. It counts
-  /// where it is longer than the dwell of the switch model.
-  double dwell_s = 0.0;
   /// Local: the launches of every unit take no more than the slack longer by themselves.
   Aggregation aggregation = Aggregation::global;
 
   [[nodiscard]] bool is_local() const noexcept {
-    return aggregation == Aggregation::local && grain != Granularity::iteration;
+    return aggregation == Aggregation::local && grain != Granularity::run;
   }
 
   friend bool operator==(const GraphQuestion&, const GraphQuestion&) = default;

@@ -124,40 +124,15 @@ void Rehearsal::keep_if_better(GraphPlanOutcome& best, GraphPlanOutcome other) c
 GraphPlanOutcome Rehearsal::in_time(GraphPlanOutcome given,
                                     std::span<const GraphPlanOutcome* const> known,
                                     const RunContext& context) {
-  // Distances between effects of changes, as shares of a step. Where steps differ, so do the shares
-  // of their time at which clocks change: few changes, far apart, may be better.
-  constexpr std::array<double, 5> apart_frac{0.0125, 0.025, 0.05, 0.1, 0.2};
-  constexpr double small_gap_frac = 0.005;
   if (!given.counted) return given;
-  GraphQuestion question = given.result.question;
+  const GraphQuestion& question = given.result.question;
   known_.clear();
   for (const GraphPlanOutcome* one : known) {
     if (planner_.looks_at(question, one->result.question)) known_.push_back(one);
   }
   GraphPlanOutcome best = best_known(given.result, context);
-  if (holds(given) && saves_more(given, best)) {
-    if (given.result.gap_frac <= small_gap_frac) return given;
-    best = given;
-  }
+  if (holds(given) && saves_more(given, best)) return given;
   if (!given.counted->in_time) tighten(question, *given.counted, given.result, best, context);
-  std::set<std::optional<std::uint32_t>> steps;
-  for (const PlanSegment& segment : given.segments) steps.insert(segment.step);
-  const double step_s =
-      planner_.baseline().span_s / static_cast<double>(std::max<std::size_t>(steps.size(), 1));
-  const SwitchModel& switching = *planner_.switching();
-  for (const double frac : apart_frac) {
-    question.dwell_s = frac * step_s - switching.core.latency_s();
-    if (question.dwell_s <= given.result.switching.dwell_s) continue;
-    if (context.stop_requested() || best.result.gap_frac <= small_gap_frac) break;
-    GraphPlanOutcome outcome = answered(question, given.result, context);
-    if (!outcome.counted) break;
-    if (!saves_more(outcome, best)) continue;  // for less time it would save even less
-    if (holds(outcome)) {
-      best = std::move(outcome);
-    } else if (!outcome.counted->in_time) {
-      tighten(question, *outcome.counted, given.result, best, context);
-    }
-  }
   if (best.counted) return best;
   GraphPlanOutcome none;  // late as played, and so is all else
   none.result = without_plan(std::move(given.result));
@@ -197,8 +172,7 @@ void Rehearsal::tighten(const GraphQuestion& question, const CountedChanges& lat
 }
 
 GraphPlanOutcome Rehearsal::best_known(const GraphPlanResult& asked, const RunContext& context) {
-  GraphPlanOutcome best =
-      answered({Granularity::iteration, asked.question.slack_frac}, asked, context);
+  GraphPlanOutcome best = answered({Granularity::run, asked.question.slack_frac}, asked, context);
   std::vector<const GraphPlanOutcome*> in_time;
   for (const GraphPlanOutcome* one : known_) {
     if (holds(*one)) in_time.push_back(one);
@@ -216,7 +190,7 @@ GraphPlanOutcome Rehearsal::answered(const GraphQuestion& question, const GraphP
                                      const RunContext& context) {
   std::vector<const GraphPlanResult*> known;
   for (const GraphPlanOutcome* one : known_) known.push_back(&one->result);
-  return played(as_answer(planner_.plan_more(question, asked, known, context), asked));
+  return played(as_answer(planner_.plan_more(question, known, context), asked));
 }
 
 // A plan for another question, as an answer to the one that was asked: none if it then ends late.

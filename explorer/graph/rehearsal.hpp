@@ -30,9 +30,7 @@ class Rehearsal {
   void set_as_played(GraphPlanOutcome& outcome);
 
   /// A plan that is in time when it is played. Steps differ, so clocks that just fit one step may
-  /// be late in others. Such a plan is made again for less time, as little less as is needed. Where
-  /// the gap to the bound is more than 0.5 %, plans with changes farther apart are tried too: steps
-  /// that differ meet them better.
+  /// be late in others. Such a plan is made again for less time, as little less as is needed.
   /// @param given  automatic
   /// @param known  plans for other questions, played; what GraphPlanner::looks_at() leaves out is
   ///               not looked at
@@ -69,13 +67,6 @@ class Rehearsal {
 [[nodiscard]] std::vector<GraphPlanOutcome> rehearsed_answers(
     const GraphModel& model, GraphPlanner& planner, const GraphModel& as_captured,
     std::span<const GraphQuestion> questions, double odds_frac, const RunContext& context);
-
-/// Of plans that were made for less time to have the odds: takes the single clock of least energy
-/// that has them, where it takes less than the plan. Every clock is looked at: between those that
-/// have the odds may be others that do not, which a search for the time to plan for does not pass.
-void take_single_clocks(const GraphModel& model, GraphPlanner& planner,
-                        const GraphModel& as_captured, double odds_frac,
-                        std::vector<GraphPlanOutcome>& plans);
 
 /// Plans as they are played, and how far off they may be. @param model, as_captured  as above
 [[nodiscard]] std::vector<GraphPlanOutcome> rehearsed(const GraphModel& model,

@@ -280,9 +280,4 @@ std::vector<double> Contraction::arc_flows_w(const FrontierPlan& plan) const {
   return flow_w;
 }
 
-Frontier sweep_contracted(const Contraction& contraction, const FrontierOptions& options,
-                          const RunContext& context) {
-  return contraction.expanded(sweep_frontier(contraction.problem(), options, context));
-}
-
 }  // namespace rubato

@@ -33,6 +33,9 @@ class Contraction {
   /// @param frontier  of problem()
   [[nodiscard]] Frontier expanded(Frontier frontier) const;
 
+  /// The same of one plan.
+  void expand(FrontierPlan& plan) const;
+
  private:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
@@ -70,7 +73,6 @@ class Contraction {
   void find_rows(const CrashProblem& problem);
   void add_row(const CrashProblem& problem, Row row);
   void connect_rows();
-  void expand(FrontierPlan& plan) const;
   [[nodiscard]] std::vector<double> arc_flows_w(const FrontierPlan& plan) const;
 
   std::vector<double> fixed_s_;           // shape [activities], durations at their fastest
@@ -84,10 +86,5 @@ class Contraction {
   double cost_of_gone_j_ = 0.0;
   CrashProblem small_;
 };
-
-/// sweep_frontier of the contracted problem, expanded.
-[[nodiscard]] Frontier sweep_contracted(const Contraction& contraction,
-                                        const FrontierOptions& options,
-                                        const RunContext& context = {});
 
 }  // namespace rubato

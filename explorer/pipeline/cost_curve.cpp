@@ -7,6 +7,19 @@ namespace rubato {
 
 namespace {
 
+// Appends `point` to a lower hull of points in rising time, and removes the vertices that are then
+// on or above the line to it.
+void extend_hull(CostCurve& hull, const CurvePoint& point) {
+  while (hull.size() > 1) {
+    const CurvePoint &a = hull[hull.size() - 2], &b = hull.back();
+    if ((b.cost_j - a.cost_j) * (point.time_s - a.time_s) <
+        (point.cost_j - a.cost_j) * (b.time_s - a.time_s))
+      break;
+    hull.pop_back();
+  }
+  hull.push_back(point);
+}
+
 // How far the curve between two vertices is below the line from one to the other, at most. It is
 // farthest where the curve is as steep as the line.
 double chord_error_j(const CostCurve& curve, std::size_t from, std::size_t to) {

@@ -2,7 +2,6 @@
 // What slowing one pass down saves: the lower convex hull of its options in time and cost.
 
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "traces/pipeline/profile.hpp"
@@ -26,21 +25,6 @@ using CostCurve = std::vector<CurvePoint>;
 /// faster time and the lower cost, so the curve stays a lower bound. This limits the steepest
 /// slope, so that slopes scaled to integers keep their digits.
 inline constexpr double least_time_step = 1e-6;
-
-/// Appends `point` to a lower hull of points in rising time, and removes the vertices that are then
-/// on or above the line to it.
-/// @tparam Point  has `time_s` and `cost_j`
-template <class Point>
-void extend_hull(std::vector<Point>& hull, Point point) {
-  while (hull.size() > 1) {
-    const Point &a = hull[hull.size() - 2], &b = hull.back();
-    if ((b.cost_j - a.cost_j) * (point.time_s - a.time_s) <
-        (point.cost_j - a.cost_j) * (b.time_s - a.time_s))
-      break;
-    hull.pop_back();
-  }
-  hull.push_back(std::move(point));
-}
 
 /// Lower hull of points in any order, cut off at the least cost.
 /// @param points  finite, times > 0, not empty

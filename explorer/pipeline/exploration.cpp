@@ -11,10 +11,9 @@
 
 #include "common/error.hpp"
 #include "explorer/limited_exploration.hpp"
-#include "explorer/pipeline/goal_search.hpp"
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/plan_file.hpp"
-#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/shared/stage_planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/plan/defaults.hpp"
 #include "explorer/plan/refusals.hpp"
@@ -76,6 +75,7 @@ class PipelineQuestions {
                                             model_.profile, stages_.blocked_power_w),
                               input.host_power_w)),
         planner_(work_, {.switching = switching_}),
+        plans_(planner_, {.switching = switching_}, std::array{question.granularity}),
         intervals_(stages_, model_.clocks, work_, switching_),
         odds_frac_(input.odds_frac),
         per_stage_(split) {}
@@ -90,8 +90,11 @@ class PipelineQuestions {
     result.question = question;
     const PipelineResult found =
         slack_frac ? with_odds(baseline().time_s * (1.0 + *slack_frac))
-                   : plan_of_goal(planner_, of_all_stages(question.goal),
-                                  [&](const PipelineResult& plan) { return verdict(plan); });
+                   : std::move(plans_
+                                   .plans_of_goal(
+                                       of_all_stages(question.goal),
+                                       [&](const PipelineResult& plan) { return verdict(plan); })
+                                   .front());
     result.status = found.status;
     result.solve_time_s = seconds_since(start);
     if (!found.found()) return result;
@@ -127,7 +130,7 @@ class PipelineQuestions {
  private:
   [[nodiscard]] PipelineResult with_odds(double deadline_s) const {
     return std::move(
-        plan_with_odds(planner_, &intervals_, std::array{deadline_s}, odds_frac_).front());
+        plans_.plans_with_odds(&intervals_, std::array{deadline_s}, odds_frac_).front().front());
   }
   [[nodiscard]] PlanVerdict verdict(const PipelineResult& plan) const {
     return applicable(work_, plan.plan, plan.run, model_.clocks,
@@ -172,6 +175,7 @@ class PipelineQuestions {
   ModelProfile model_;
   PipelineWork work_;
   PipelinePlanner planner_;
+  StagePlanner plans_;
   PipelineIntervals intervals_;
   double odds_frac_;
   PerStage per_stage_;

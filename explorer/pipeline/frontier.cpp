@@ -30,7 +30,7 @@ int spare_bits(const CrashProblem& problem) {
   return 60 - static_cast<int>(std::bit_width(terms));
 }
 
-Units choose_units(const CrashProblem& problem, int slope_bits) {
+Units choose_units(const CrashProblem& problem, const FrontierOptions& options) {
   double longest_s = 0.0, steepest_w = 0.0;
   for (const CostCurve& curve : problem.curves) {
     longest_s = std::max(longest_s, curve.back().time_s);
@@ -41,9 +41,10 @@ Units choose_units(const CrashProblem& problem, int slope_bits) {
   }
   for (const Dependency& d : problem.dependencies) longest_s = std::max(longest_s, d.lag_s);
   const int time_bits = std::min(40, spare_bits(problem));
-  const int price_bits = std::min(slope_bits, spare_bits(problem));
-  return {std::ldexp(longest_s, -time_bits),
-          steepest_w > 0.0 ? std::ldexp(steepest_w, -price_bits) : 1.0};
+  const int price_bits = std::min(options.slope_bits, spare_bits(problem));
+  return {
+      std::ldexp(longest_s, -time_bits),
+      steepest_w > 0.0 ? std::max(std::ldexp(steepest_w, -price_bits), options.least_step_w) : 1.0};
 }
 
 // Scales a curve to integers. Vertices whose scaled slopes coincide merge, a slope of 0 ends the
@@ -183,7 +184,7 @@ class DeadlineSweep {
       : problem_(problem),
         options_(options),
         context_(context),
-        units_(choose_units(problem, options.slope_bits)),
+        units_(choose_units(problem, options)),
         flow_(integer_graph(problem, units_, options.curve_error)),
         account_(problem, units_, flow_) {
     frontier_.plans.resize(options.times_s.size());
@@ -221,9 +222,7 @@ class DeadlineSweep {
   }
 
  private:
-  [[nodiscard]] bool has_enough() const {
-    return options_.only_times && wanted_.empty() && account_.price_w() >= options_.enough_w;
-  }
+  [[nodiscard]] bool has_enough() const { return options_.only_times && wanted_.empty(); }
 
   void lower_to(std::int64_t horizon) {
     flow_.fall(flow_.horizon() - horizon);
@@ -322,48 +321,10 @@ double Frontier::lower_bound_j(double time_s) const {
   return bound_j;
 }
 
-double Frontier::cost_j(double time_s) const {
-  if (time_s >= vertices.front().time_s) return vertices.front().cost_j;
-  for (std::size_t i = 1; i < vertices.size(); ++i) {
-    const FrontierVertex& fast = vertices[i];
-    const FrontierVertex& slow = vertices[i - 1];
-    if (time_s < fast.time_s) continue;
-    return slow.cost_j +
-           (fast.cost_j - slow.cost_j) * (slow.time_s - time_s) / (slow.time_s - fast.time_s);
-  }
-  return vertices.back().cost_j;
-}
-
 Frontier sweep_frontier(const CrashProblem& problem, const FrontierOptions& options,
                         const RunContext& context) {
   check_problem(problem);
   return DeadlineSweep(problem, options, context).run();
-}
-
-double longest_path_s(const CrashProblem& problem, std::span<const double> duration_s) {
-  const std::size_t activities = problem.curve_of_activity.size();
-  std::vector<std::vector<std::pair<std::uint32_t, double>>> next(activities);
-  std::vector<std::uint32_t> waiting_for(activities);
-  for (const Dependency& d : problem.dependencies) {
-    next[index(d.from)].emplace_back(d.to.value, d.lag_s);
-    ++waiting_for[index(d.to)];
-  }
-  std::vector<double> start_s(activities);
-  std::vector<std::uint32_t> ready;
-  for (std::uint32_t a = 0; a < activities; ++a) {
-    if (waiting_for[a] == 0) ready.push_back(a);
-  }
-  double end_s = 0.0;
-  for (std::size_t i = 0; i < ready.size(); ++i) {
-    const std::uint32_t a = ready[i];
-    const double done_s = start_s[a] + duration_s[a];
-    end_s = std::max(end_s, done_s);
-    for (const auto& [to, lag_s] : next[a]) {
-      start_s[to] = std::max(start_s[to], done_s + lag_s);
-      if (--waiting_for[to] == 0) ready.push_back(to);
-    }
-  }
-  return end_s;
 }
 
 }  // namespace rubato

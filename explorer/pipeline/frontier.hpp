@@ -62,15 +62,14 @@ struct FrontierOptions {
   /// rounding. With few bits neighbouring slopes merge, and a large pipeline is swept in a tenth of
   /// the time. What that costs is cost_j - lower_bound_j.
   int slope_bits = 45;
+  double least_step_w = 0.0;  ///< no savings per second are told apart that differ by less
   /// Vertices of curves are left out as far as that changes no cost of a pass by more than this
   /// share of what the pass can save.
   double curve_error = 0.0;
   /// Times at which durations are wanted, any order, each >= the least time.
   std::vector<double> times_s = {};
-  /// The sweep ends with the shortest of times_s, but not before the price of time is at least
-  /// enough_w. Faster vertices are missing then.
+  /// The sweep ends with the shortest of times_s. Faster vertices are missing then.
   bool only_times = false;
-  double enough_w = 0.0;
   /// Gives up after so many visits of nodes; a visit takes some 10 ns.
   std::uint64_t most_node_visits = std::numeric_limits<std::uint64_t>::max();
 };
@@ -95,9 +94,6 @@ struct Frontier {
 
   /// The highest lower bound at a time: each vertex gives a line by its price.
   [[nodiscard]] double lower_bound_j(double time_s) const;
-
-  /// Cost on the line between the vertices around a time.
-  [[nodiscard]] double cost_j(double time_s) const;
 };
 
 /// Sweeps the iteration time from the slowest useful one down to the least. Times are multiples of
@@ -110,10 +106,5 @@ struct Frontier {
 [[nodiscard]] Frontier sweep_frontier(const CrashProblem& problem,
                                       const FrontierOptions& options = {},
                                       const RunContext& context = {});
-
-/// Length of the longest path through the graph, lags included: the makespan, s.
-/// @param duration_s  shape [activities]
-[[nodiscard]] double longest_path_s(const CrashProblem& problem,
-                                    std::span<const double> duration_s);
 
 }  // namespace rubato

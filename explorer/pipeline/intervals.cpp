@@ -67,8 +67,7 @@ PipelineIntervals::UsedOption PipelineIntervals::used_option(std::size_t type,
                   .bands = {}};
   const std::vector<std::string>& labels = clocks_[entry].clock_of_kernel[option];
   for (std::size_t k = 0; k < labels.size(); ++k) {
-    // "auto/auto, 200 W": power limits are choices at clocks of the grid.
-    used.clocks.push_back(*grid_.find(labels[k].substr(0, labels[k].find(','))));
+    used.clocks.push_back(*grid_.find(labels[k]));
     const KernelId kernel = used.kernels[k].kernel;
     const ClockPair &usual = grid_[grid_.default_clock()], &asked = grid_[used.clocks[k]];
     const ClockInEffect before =
@@ -222,12 +221,12 @@ namespace {
 class AskedPipeline {
  public:
   AskedPipeline(const PipelinePlanner& planner, const PipelineIntervals& intervals,
-                std::span<const double> deadlines_s, double odds_frac, const RunContext& context)
+                std::span<const double> deadlines_s, double odds_frac, const PlansFor& plans)
       : planner_(planner),
         intervals_(intervals),
         deadlines_s_(deadlines_s),
         odds_frac_(odds_frac),
-        context_(context),
+        plans_(plans),
         base_s_(planner.baseline().time_s),
         defaults_(highest_clocks(planner.work())) {}
 
@@ -237,7 +236,7 @@ class AskedPipeline {
       deadlines_s.push_back(std::max(planner_.least_time_s(), base_s_ * (1.0 + target.slack_frac)));
       target.slack_frac = deadlines_s.back() / base_s_ - 1.0;
     }
-    return planner_.plan(deadlines_s, AfterEnd::go_on, context_);
+    return plans_(deadlines_s);
   }
 
   std::optional<double> appraise(std::size_t question, PipelineResult& result) const {
@@ -276,20 +275,20 @@ class AskedPipeline {
   const PipelineIntervals& intervals_;
   std::span<const double> deadlines_s_;
   double odds_frac_;
-  const RunContext& context_;
+  const PlansFor& plans_;
   double base_s_;
   PipelinePlan defaults_;
 };
 
 }  // namespace
 
-std::vector<PipelineResult> plan_with_odds(const PipelinePlanner& planner,
+std::vector<PipelineResult> plan_with_odds(const PipelinePlanner& planner, const PlansFor& plans,
                                            const PipelineIntervals* intervals,
                                            std::span<const double> deadlines_s, double odds_frac,
                                            const RunContext& context) {
-  std::vector<PipelineResult> results = planner.plan(deadlines_s, AfterEnd::go_on, context);
+  std::vector<PipelineResult> results = plans(deadlines_s);
   if (intervals == nullptr) return results;
-  AskedPipeline asked(planner, *intervals, deadlines_s, odds_frac, context);
+  AskedPipeline asked(planner, *intervals, deadlines_s, odds_frac, plans);
   std::vector<double> slacks_frac;
   for (const double deadline_s : deadlines_s)
     slacks_frac.push_back(deadline_s / planner.baseline().time_s - 1.0);

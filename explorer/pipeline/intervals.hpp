@@ -109,12 +109,11 @@ class PipelineIntervals {
 
 /// Plans for deadlines with their intervals and odds. A plan that lacks the odds is made for so
 /// much less time that it has them; where none has, it is the default clocks, if they are in time.
+/// @param plans      makes the plans for deadlines
 /// @param intervals  of the planner's pipeline; null: nothing is known of odds
 /// @param odds_frac  of ending by the deadline, 0 to 1
-[[nodiscard]] std::vector<PipelineResult> plan_with_odds(const PipelinePlanner& planner,
-                                                         const PipelineIntervals* intervals,
-                                                         std::span<const double> deadlines_s,
-                                                         double odds_frac,
-                                                         const RunContext& context = {});
+[[nodiscard]] std::vector<PipelineResult> plan_with_odds(
+    const PipelinePlanner& planner, const PlansFor& plans, const PipelineIntervals* intervals,
+    std::span<const double> deadlines_s, double odds_frac, const RunContext& context = {});
 
 }  // namespace rubato

@@ -57,7 +57,7 @@ class PipelineFile {
     const PipelineRun& base = input_.baseline;
     PlanFilePlan plan{
         .role = role,
-        .granularity = input_.granularity,
+        .granularity = std::string(name_of(result.granularity)),
         .goal = result.goal ? plan_file_goal(name_of(*result.goal)) : "energy",
         .verdict = result.verdict,
         .promise = {.time_s = result.run.time_s,
@@ -208,8 +208,8 @@ PlanVerdict applicable(const PipelineWork& work, const PipelinePlan& plan, const
       target.step.push_back({.time_s = end_s - begin_s,
                              .clock = {.mem = id_at<MemStateId>(
                                            static_cast<std::size_t>(std::lround(option.mem_mhz))),
-                                       .core_mhz = option.core_mhz},
-                             .power_limit_w = option.power_limit_w});
+                                       .core_mhz = option.core_mhz,
+                                       .power_limit_w = option.power_limit_w}});
     }
   }
   return applicable(targets, switching);
@@ -217,8 +217,11 @@ PlanVerdict applicable(const PipelineWork& work, const PipelinePlan& plan, const
 
 PlanFile pipeline_plan_file(PipelineFileInput input, std::span<const PipelineResult* const> plans) {
   PipelineFile file(std::move(input));
-  for (const PipelineResult* plan : plans)
-    file.add(*plan, plan == plans.front() ? PlanRole::answer : PlanRole::slower);
+  for (const PipelineResult* plan : plans) {
+    file.add(*plan, plan == plans.front()                             ? PlanRole::answer
+                    : plan->granularity != plans.front()->granularity ? PlanRole::coarser
+                                                                      : PlanRole::slower);
+  }
   return file.take();
 }
 

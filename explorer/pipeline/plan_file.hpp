@@ -30,7 +30,6 @@ struct PipelineFileInput {
   const std::vector<KernelClocks>& kernel_clocks;  ///< of ModelProfile; empty: a measured profile
   const GpuSpec* spec = nullptr;                   ///< null: a measured profile that names no GPU
   SwitchModel switching;                           ///< see switching_in_earnest()
-  std::string granularity;                         ///< a clock per "microbatch" or per "launch"
   PlanFileRun run;  ///< what is known of it beside the work: created by the caller
 };
 

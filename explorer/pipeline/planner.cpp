@@ -21,6 +21,35 @@ namespace {
 // deadlines that are shorter by these shares.
 constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
+// What is rounded for a deadline, as shares of it. Free durations for a slightly shorter time often
+// round better: they fall on other clocks. Plans are spliced from two times that differ from the
+// deadline by the same share to either side.
+struct Candidates {
+  std::vector<double> shorter_by, splice_by;
+
+  [[nodiscard]] std::size_t size() const { return shorter_by.size() + 2 * splice_by.size(); }
+};
+
+Candidates candidates_for(std::size_t passes) {
+  constexpr std::size_t many = 8192;
+  if (passes > many) return {{0.0, 1e-3}, {4e-3}};
+  return {{0.0, 3e-4, 6e-4, 1e-3, 1.5e-3, 2e-3}, {2e-3, 4e-3, 8e-3, 1.6e-2}};
+}
+
+// The times whose durations are rounded for each target, shape [targets x Candidates::size()]:
+// first the shorter ones, then for each splice the slower and the faster one.
+std::vector<double> times_around(std::span<const double> targets_s, const Candidates& candidates) {
+  std::vector<double> times_s;
+  for (const double target_s : targets_s) {
+    for (const double share : candidates.shorter_by) times_s.push_back(target_s * (1 - share));
+    for (const double share : candidates.splice_by) {
+      times_s.push_back(target_s * (1 + share));
+      times_s.push_back(target_s * (1 - share));
+    }
+  }
+  return times_s;
+}
+
 FrontierOptions sweep_options(const PlannerOptions& options, const PipelineWork& work,
                               std::vector<double> times_s) {
   FrontierOptions sweep =
@@ -42,16 +71,11 @@ PipelinePlanner::PipelinePlanner(const PipelineWork& work, const PlannerOptions&
       baseline_(simulate(work, highest_clocks(work))),
       swept_times_s_(
           times_around(options.deadlines_s, candidates_for(work.schedule.passes.size()))),
-      frontier_(sweep_frontier(
-          problem_,
-          sweep_options(options, work,
-                        with_steady_times(swept_times_s_, problem_, work.schedule.shape)),
-          context)),
+      frontier_(sweep_frontier(problem_, sweep_options(options, work, swept_times_s_), context)),
       least_time_s_(rounder_.least_time_s()) {
-  const std::size_t around_deadlines = std::min(swept_times_s_.size(), frontier_.plans.size());
-  if (!frontier_.interrupted)
-    steady_ = SteadyPlans(rounder_, std::span(frontier_.plans).subspan(around_deadlines));
-  frontier_.plans.resize(around_deadlines);
+  for (const PassType& type : work.types) {
+    if (std::ranges::any_of(type.options, &ClockOption::mixed)) granularity_ = Granularity::kernel;
+  }
   double least_j = std::numeric_limits<double>::infinity();
   for (const FrontierVertex& vertex : frontier_.vertices) {
     const double total_j = vertex.cost_j + waiting_power_w() * vertex.time_s;
@@ -114,11 +138,9 @@ std::optional<PipelinePlan> PipelinePlanner::pick_best(const Question& question,
           rounder_.splice(candidates[k].duration_s, candidates[k + 1].duration_s, useful_s, part));
     }
   }
-  for (PipelinePlan& plan : steady_.ending_by(rounder_, useful_s)) consider(std::move(plan));
   return best;
 }
 
-// Free durations at times, from the frontier's own sweep if it has them. Nothing if interrupted.
 std::optional<std::vector<FrontierPlan>> PipelinePlanner::durations(
     std::vector<double> times_s, const RunContext& context) const {
   if (times_s == swept_times_s_ && !frontier_.interrupted) return frontier_.plans;
@@ -252,6 +274,16 @@ void PipelinePlanner::replay(PipelineResult& result, PipelinePlan plan) const {
   result.gap_frac = costs ? std::max(0.0, 1.0 - result.lower_bound_j / result.energy_j) : 0.0;
 }
 
+PipelineResult PipelinePlanner::result_of(double deadline_s, std::optional<PipelinePlan> plan,
+                                          double lower_bound_j) const {
+  PipelineResult result;
+  result.deadline_s = deadline_s;
+  result.least_time_s = least_time_s_;
+  result.lower_bound_j = lower_bound_j;
+  if (plan) replay(result, *std::move(plan));
+  return result;
+}
+
 std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadlines_s,
                                                   AfterEnd after_end,
                                                   const RunContext& context) const {
@@ -267,6 +299,7 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
       questions.push_back(question(deadline_s, after_end));
     }
     PipelineResult& result = results.emplace_back();
+    result.granularity = granularity_;
     result.after_end = after_end;
     result.deadline_s = deadline_s;
     result.least_time_s = least_time_s_;
@@ -291,7 +324,7 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
 
 // Nobody measured how long a power limit takes to act, so a stage keeps one. Tried are each limit
 // for all stages, and for each stage the one under which its passes spend most of their time in the
-// plan that may change limits. Bounds are of all plans.
+// plan that may change limits; that one too, where it keeps one by itself. Bounds are of all plans.
 void PipelinePlanner::keep_one_limit(std::vector<PipelineResult>& results,
                                      const RunContext& context) const {
   const std::vector<std::set<double>> limits = limits_of(work_);
@@ -307,7 +340,8 @@ void PipelinePlanner::keep_one_limit(std::vector<PipelineResult>& results,
       const TimedPass& pass = result.run.passes[p];
       time_s[work_.schedule.passes[p].stage][option.power_limit_w] += pass.end_s - pass.start_s;
     }
-    if (std::ranges::all_of(time_s, [](const auto& of) { return of.size() <= 1; })) continue;
+    const bool keeps_one =
+        std::ranges::all_of(time_s, [](const auto& of) { return of.size() <= 1; });
     std::vector<std::vector<double>> tried;
     for (const double limit_w : all) tried.emplace_back(limits.size(), limit_w);
     std::vector<double>& usual = tried.emplace_back();
@@ -318,9 +352,11 @@ void PipelinePlanner::keep_one_limit(std::vector<PipelineResult>& results,
                                    })->first);
     }
     PipelineResult best = result;
-    best.status = SolveStatus::infeasible;
-    best.plan = {};
-    best.run = {};
+    if (!keeps_one) {
+      best.status = SolveStatus::infeasible;
+      best.plan = {};
+      best.run = {};
+    }
     for (const std::vector<double>& limit_w : tried) {
       const std::optional<LimitedWork> limited = with_limits(work_, limit_w);
       if (!limited) continue;

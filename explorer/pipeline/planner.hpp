@@ -3,6 +3,7 @@
 // durations, round these to clocks that exist, replay the plan, compare it with the lower bound.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,7 +13,6 @@
 #include "explorer/pipeline/frontier.hpp"
 #include "explorer/pipeline/rounding.hpp"
 #include "explorer/pipeline/run_search.hpp"
-#include "explorer/pipeline/steady_plans.hpp"
 #include "explorer/plan/answer.hpp"
 #include "explorer/plan/applicable.hpp"
 #include "explorer/solver.hpp"
@@ -32,8 +32,9 @@ struct PipelineResult {
   SolveStatus status = SolveStatus::infeasible;
   AfterEnd after_end = AfterEnd::go_on;
   double deadline_s = 0.0;
-  double least_time_s = 0.0;   ///< no plan is faster; deadlines below it are infeasible
-  PipelinePlan plan;           ///< empty if there is none
+  double least_time_s = 0.0;  ///< no plan is faster; deadlines below it are infeasible
+  Granularity granularity = Granularity::pass;  ///< what shares a clock
+  PipelinePlan plan;                            ///< empty if there is none
   PipelineRun run;             ///< replayed; its energy includes waiting until run.time_s only
   double energy_j = 0.0;       ///< run.energy_j, plus blocked power up to the deadline if waiting
   double lower_bound_j = 0.0;  ///< of energy_j over all plans that keep the deadline
@@ -58,6 +59,9 @@ struct PlannerOptions {
   std::vector<double> deadlines_s = {};
   SwitchModel switching = {};  ///< if changes are not free, plans weigh them: run_search.hpp
 };
+
+/// Plans for deadlines, one for each.
+using PlansFor = std::function<std::vector<PipelineResult>(std::span<const double> deadlines_s)>;
 
 /// One pipeline: its baseline, its frontier, plans for any deadline.
 class PipelinePlanner {
@@ -92,6 +96,15 @@ class PipelinePlanner {
                                                  AfterEnd after_end = AfterEnd::go_on,
                                                  const RunContext& context = {}) const;
 
+  /// Free durations and prices at times, from the frontier's own sweep if it has them; nothing if
+  /// interrupted.
+  [[nodiscard]] std::optional<std::vector<FrontierPlan>> durations(std::vector<double> times_s,
+                                                                   const RunContext& context) const;
+
+  /// A plan made elsewhere for a deadline, replayed, or that there is none.
+  [[nodiscard]] PipelineResult result_of(double deadline_s, std::optional<PipelinePlan> plan,
+                                         double lower_bound_j) const;
+
   /// The result with another plan instead, if that ends in time and takes less energy.
   [[nodiscard]] PipelineResult cheaper_of(PipelineResult result, const PipelinePlan& plan) const;
 
@@ -106,8 +119,6 @@ class PipelinePlanner {
   [[nodiscard]] Question question(double limit_s, AfterEnd after_end) const;
   [[nodiscard]] double bound_j(double deadline_s, AfterEnd after_end,
                                std::span<const PriceLine> lines = {}, double reach = 1.0) const;
-  [[nodiscard]] std::optional<std::vector<FrontierPlan>> durations(std::vector<double> times_s,
-                                                                   const RunContext& context) const;
   [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer(std::span<const Question> questions,
                                                                 const RunContext& context) const;
   [[nodiscard]] double total_j(const Question& question, const PipelinePlan& plan) const;
@@ -132,9 +143,9 @@ class PipelinePlanner {
   PipelineRun baseline_;
   std::vector<double> swept_times_s_;  ///< of frontier_.plans
   Frontier frontier_;
-  SteadyPlans steady_;
   double least_time_s_ = 0.0;
   double cheapest_time_s_ = 0.0;
+  Granularity granularity_ = Granularity::pass;  ///< of plan()
 };
 
 /// 100 x (1 - value / reference).

@@ -126,53 +126,21 @@ double ClockRounder::spend_slack(std::vector<std::uint32_t>& chosen, double dead
   return changed ? std::numeric_limits<double>::infinity() : most_j / in_s;
 }
 
-// The slowest choice that takes no longer than a duration and the time to spare before it. If these
-// are no more than the fastest choice takes, it is that one: another choice that is as long but for
-// the last digits would end late.
-std::uint32_t ClockRounder::slowest_within(std::uint32_t pass, double duration_s, double spare_s,
-                                           bool vertices_only) const {
-  const std::vector<Choice>& list = choices(pass);
-  std::uint32_t chosen = 0;
-  const double tolerance_s = duration_s * duration_tolerance;
-  if (duration_s + spare_s <= list.front().time_s + tolerance_s) return chosen;
-  const double limit_s = duration_s + spare_s + tolerance_s;
-  const auto beyond =
-      std::ranges::upper_bound(list.begin() + 1, list.end(), limit_s, {}, &Choice::time_s);
-  chosen = static_cast<std::uint32_t>(beyond - list.begin()) - 1;
-  while (vertices_only && chosen > 0 && !list[chosen].vertex) --chosen;
-  return chosen;
-}
-
+// The slowest choices that take no longer than durations. Where one is no more than the fastest
+// choice takes, it is that one: another choice that is as long but for the last digits would end
+// late.
 std::vector<std::uint32_t> ClockRounder::floor(std::span<const double> duration_s,
                                                bool vertices_only) const {
   std::vector<std::uint32_t> chosen(order_.size());
   for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
-    chosen[pass] = slowest_within(pass, duration_s[pass], 0.0, vertices_only);
-  }
-  return chosen;
-}
-
-PipelinePlan ClockRounder::rounded_down(std::span<const double> duration_s) const {
-  return plan_of(floor(duration_s, false));
-}
-
-// Follows the schedule of the free durations: a pass may last until the moment at which it ends
-// there. Time that one pass saves by rounding down is there for the next.
-std::vector<std::uint32_t> ClockRounder::follow(std::span<const double> duration_s,
-                                                bool vertices_only) const {
-  std::vector<std::uint32_t> chosen(order_.size());
-  std::vector<double> free_start_s(order_.size()), start_s(order_.size());
-  for (const std::uint32_t pass : order_) {
     const std::vector<Choice>& list = choices(pass);
-    chosen[pass] =
-        slowest_within(pass, duration_s[pass], free_start_s[pass] - start_s[pass], vertices_only);
-    const double free_end_s = free_start_s[pass] + duration_s[pass];
-    const double end_s = start_s[pass] + list[chosen[pass]].time_s;
-    for (std::uint32_t e = first_edge_[pass]; e < first_edge_[pass + 1]; ++e) {
-      const Edge& edge = edges_[e];
-      free_start_s[edge.to] = std::max(free_start_s[edge.to], free_end_s + edge.lag_s);
-      start_s[edge.to] = std::max(start_s[edge.to], end_s + edge.lag_s);
-    }
+    const double tolerance_s = duration_s[pass] * duration_tolerance;
+    if (duration_s[pass] <= list.front().time_s + tolerance_s) continue;
+    const auto beyond = std::ranges::upper_bound(
+        list.begin() + 1, list.end(), duration_s[pass] + tolerance_s, {}, &Choice::time_s);
+    std::uint32_t& one = chosen[pass];
+    one = static_cast<std::uint32_t>(beyond - list.begin()) - 1;
+    while (vertices_only && one > 0 && !list[one].vertex) --one;
   }
   return chosen;
 }
@@ -204,19 +172,7 @@ std::vector<std::uint32_t> ClockRounder::by_start(const std::vector<std::uint32_
 std::optional<PipelinePlan> ClockRounder::splice(std::span<const double> slow_s,
                                                  std::span<const double> fast_s, double deadline_s,
                                                  SlowPart slow_part) const {
-  return spliced(floor(slow_s, false), floor(fast_s, false), deadline_s, slow_part);
-}
-
-std::optional<PipelinePlan> ClockRounder::splice(const PipelinePlan& slow, const PipelinePlan& fast,
-                                                 double deadline_s, SlowPart slow_part) const {
-  const auto slow_choices = chosen_of(slow), fast_choices = chosen_of(fast);
-  if (!slow_choices || !fast_choices) return std::nullopt;
-  return spliced(*slow_choices, *fast_choices, deadline_s, slow_part);
-}
-
-std::optional<PipelinePlan> ClockRounder::spliced(const std::vector<std::uint32_t>& slow,
-                                                  const std::vector<std::uint32_t>& fast,
-                                                  double deadline_s, SlowPart slow_part) const {
+  const std::vector<std::uint32_t> slow = floor(slow_s, false), fast = floor(fast_s, false);
   if (end_s(fast) > deadline_s) return std::nullopt;
   std::vector<std::uint32_t> sorted = by_start(slow);
   if (slow_part == SlowPart::both_ends || slow_part == SlowPart::middle) {
@@ -249,11 +205,9 @@ std::optional<PipelinePlan> ClockRounder::round(std::span<const double> duration
                                                 double deadline_s) const {
   std::vector<std::uint32_t> best;
   double best_j = std::numeric_limits<double>::infinity();
-  for (const std::vector<std::uint32_t>& start :
-       {floor(duration_s, false), follow(duration_s, false), floor(duration_s, true),
-        follow(duration_s, true)}) {
-    if (end_s(start) > deadline_s) continue;
-    std::vector<std::uint32_t> chosen = start;
+  for (const bool vertices_only : {false, true}) {
+    std::vector<std::uint32_t> chosen = floor(duration_s, vertices_only);
+    if (end_s(chosen) > deadline_s) continue;
     if (!spend_all(chosen, deadline_s)) continue;
     const double total_j = chosen_cost_j(chosen);
     if (total_j >= best_j) continue;
@@ -270,17 +224,6 @@ double ClockRounder::chosen_cost_j(const std::vector<std::uint32_t>& chosen) con
     cost_j.add(choices(pass)[chosen[pass]].cost_j);
   }
   return cost_j.value();
-}
-
-std::optional<std::vector<std::uint32_t>> ClockRounder::chosen_of(const PipelinePlan& plan) const {
-  std::vector<std::uint32_t> chosen(order_.size());
-  for (std::uint32_t pass = 0; pass < order_.size(); ++pass) {
-    const auto& list = choices(pass);
-    const auto same = std::ranges::find(list, plan.option_of_pass[pass], &Choice::option);
-    if (same == list.end()) return std::nullopt;
-    chosen[pass] = static_cast<std::uint32_t>(same - list.begin());
-  }
-  return chosen;
 }
 
 PipelinePlan ClockRounder::plan_of(const std::vector<std::uint32_t>& chosen) const {

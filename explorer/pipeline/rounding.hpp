@@ -14,14 +14,6 @@ namespace rubato {
 /// Which part of an iteration has the clocks of the slower plan.
 enum class SlowPart { begin, end, both_ends, middle };
 
-/// An option on the Pareto front of a pass: no other one is as fast and as cheap.
-struct ClockChoice {
-  OptionId option;
-  double time_s = 0.0;
-  double cost_j = 0.0;  ///< energy minus blocked power x time
-  bool vertex = false;  ///< on the lower convex hull
-};
-
 /// Picks options for all passes of one piece of work. It holds the graph, which many deadlines
 /// share.
 class ClockRounder {
@@ -29,12 +21,11 @@ class ClockRounder {
   /// @param work  must outlive the rounder
   explicit ClockRounder(const PipelineWork& work);
 
-  /// Every pass gets the cheapest option that is no longer than its duration. Then slack is spent,
-  /// the largest savings per second first. That is done in four ways, and the cheapest plan counts:
-  /// each pass by itself, or along the schedule so that time saved before a pass is there for it;
-  /// with any options, or with vertices of hulls only.
+  /// Every pass gets the slowest option that is no longer than its duration, of all options or of
+  /// vertices of hulls only. Then slack is spent, the largest savings per second first. The cheaper
+  /// of both plans counts.
   /// @param duration_s  shape [passes], e.g. of a FrontierPlan
-  /// @return a plan that ends by the deadline, or nothing if none of the four does
+  /// @return a plan that ends by the deadline, or nothing if neither does
   [[nodiscard]] std::optional<PipelinePlan> round(std::span<const double> duration_s,
                                                   double deadline_s) const;
 
@@ -47,14 +38,6 @@ class ClockRounder {
                                                    std::span<const double> fast_s,
                                                    double deadline_s, SlowPart slow_part) const;
 
-  /// Splices two plans of clocks. Nothing if the faster one ends after the deadline.
-  [[nodiscard]] std::optional<PipelinePlan> splice(const PipelinePlan& slow,
-                                                   const PipelinePlan& fast, double deadline_s,
-                                                   SlowPart slow_part) const;
-
-  /// Rounds each pass down, without spending slack. The plan need not end by any time.
-  [[nodiscard]] PipelinePlan rounded_down(std::span<const double> duration_s) const;
-
   /// The plan of least energy for the passes of one stage, which run one after the other: an exact
   /// search. Nothing if it ends after the deadline, for several stages, and beyond 64 passes.
   /// @param waiting_w  power of a second beyond the passes, W: blocked power, or 0 if it is
@@ -65,11 +48,6 @@ class ClockRounder {
   /// Time with every pass at its fastest option: no plan is faster.
   [[nodiscard]] double least_time_s() const;
 
-  /// Options worth choosing for a pass, fastest first.
-  [[nodiscard]] const std::vector<ClockChoice>& choices(std::uint32_t pass) const {
-    return choices_of_type_[index(work_.type_of_pass[pass])];
-  }
-
   /// Length of the longest path (critical path) under a plan: the iteration time.
   [[nodiscard]] double time_s(const PipelinePlan& plan) const;
 
@@ -77,18 +55,24 @@ class ClockRounder {
   [[nodiscard]] double cost_j(const PipelinePlan& plan) const;
 
  private:
-  using Choice = ClockChoice;
+  // An option on the Pareto front of a pass: no other one is as fast and as cheap.
+  struct Choice {
+    OptionId option;
+    double time_s = 0.0;
+    double cost_j = 0.0;  // energy minus blocked power x time
+    bool vertex = false;  // on the lower convex hull
+  };
   struct Edge {
     std::uint32_t to = 0;
     double lag_s = 0.0;
   };
 
-  [[nodiscard]] std::uint32_t slowest_within(std::uint32_t pass, double duration_s, double spare_s,
-                                             bool vertices_only) const;
+  // Options worth choosing for a pass, fastest first.
+  [[nodiscard]] const std::vector<Choice>& choices(std::uint32_t pass) const {
+    return choices_of_type_[index(work_.type_of_pass[pass])];
+  }
   [[nodiscard]] std::vector<std::uint32_t> floor(std::span<const double> duration_s,
                                                  bool vertices_only) const;
-  [[nodiscard]] std::vector<std::uint32_t> follow(std::span<const double> duration_s,
-                                                  bool vertices_only) const;
   [[nodiscard]] double chosen_cost_j(const std::vector<std::uint32_t>& chosen) const;
   [[nodiscard]] bool spend_all(std::vector<std::uint32_t>& chosen, double deadline_s) const;
   [[nodiscard]] std::vector<std::uint32_t> by_start(const std::vector<std::uint32_t>& chosen) const;
@@ -96,11 +80,6 @@ class ClockRounder {
   template <class Duration>
   double run(Duration duration_s, std::vector<double>& start_s) const;
   [[nodiscard]] double end_s(const std::vector<std::uint32_t>& chosen) const;
-  [[nodiscard]] std::optional<PipelinePlan> spliced(const std::vector<std::uint32_t>& slow,
-                                                    const std::vector<std::uint32_t>& fast,
-                                                    double deadline_s, SlowPart slow_part) const;
-  /// Positions in choices(). Nothing if the plan has a dominated option, which is in no such list.
-  [[nodiscard]] std::optional<std::vector<std::uint32_t>> chosen_of(const PipelinePlan& plan) const;
   [[nodiscard]] PipelinePlan plan_of(const std::vector<std::uint32_t>& chosen) const;
 
   const PipelineWork& work_;

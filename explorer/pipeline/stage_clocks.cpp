@@ -183,24 +183,32 @@ std::vector<std::set<double>> limits_of(const PipelineWork& work) {
   return limits;
 }
 
-std::optional<LimitedWork> with_limits(const PipelineWork& work, std::span<const double> limit_w) {
+std::optional<LimitedWork> with_options(
+    const PipelineWork& work,
+    const std::function<bool(std::size_t type, const ClockOption& option)>& keeps) {
   LimitedWork limited{work, {}};
-  std::vector<std::optional<double>> limit_of_type(work.types.size());
-  for (std::size_t p = 0; p < work.schedule.passes.size(); ++p)
-    limit_of_type[index(work.type_of_pass[p])] = limit_w[work.schedule.passes[p].stage];
   for (std::size_t t = 0; t < work.types.size(); ++t) {
     std::vector<ClockOption>& left = limited.work.types[t].options;
     std::vector<OptionId>& ids = limited.options.emplace_back();
     left.clear();
     for (std::size_t o = 0; o < work.types[t].options.size(); ++o) {
       const ClockOption& option = work.types[t].options[o];
-      if (limit_of_type[t] && option.power_limit_w != *limit_of_type[t]) continue;
+      if (!keeps(t, option)) continue;
       left.push_back(option);
       ids.push_back(id_at<OptionId>(o));
     }
     if (left.empty()) return std::nullopt;
   }
   return limited;
+}
+
+std::optional<LimitedWork> with_limits(const PipelineWork& work, std::span<const double> limit_w) {
+  std::vector<std::optional<double>> limit_of_type(work.types.size());
+  for (std::size_t p = 0; p < work.schedule.passes.size(); ++p)
+    limit_of_type[index(work.type_of_pass[p])] = limit_w[work.schedule.passes[p].stage];
+  return with_options(work, [&](std::size_t type, const ClockOption& option) {
+    return !limit_of_type[type] || option.power_limit_w == *limit_of_type[type];
+  });
 }
 
 }  // namespace rubato

@@ -3,6 +3,7 @@
 // and what time and energy a plan of such clocks takes.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -81,12 +82,19 @@ class StageClocks {
 /// Power limits of the options that each stage may choose from, W.
 [[nodiscard]] std::vector<std::set<double>> limits_of(const PipelineWork& work);
 
-/// The work with the options of one power limit for each stage.
+/// The work with some of its options.
 struct LimitedWork {
   PipelineWork work;
   std::vector<std::vector<OptionId>> options;  ///< those that are left, shape [types][options]
 };
 
+/// @param keeps  whether an option of a type is one of them
+/// @return nothing if a type has none
+[[nodiscard]] std::optional<LimitedWork> with_options(
+    const PipelineWork& work,
+    const std::function<bool(std::size_t type, const ClockOption& option)>& keeps);
+
+/// The options of one power limit for each stage.
 /// @param limit_w  shape [stages]
 /// @return nothing if a pass has no option at the limit of its stage
 [[nodiscard]] std::optional<LimitedWork> with_limits(const PipelineWork& work,

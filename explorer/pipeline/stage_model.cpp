@@ -24,6 +24,11 @@ namespace rubato {
 
 namespace {
 
+bool has_limits(const ClockGrid& grid) {
+  return std::ranges::any_of(grid.pairs(),
+                             [](const ClockPair& pair) { return pair.power_limit_w.has_value(); });
+}
+
 // Time and energy of a pass's kernels at all clocks, launch counts included.
 class PassTable {
  public:
@@ -64,23 +69,14 @@ class PassTable {
     }
   }
 
-  /// The default clocks under the model's power limit.
-  void add_limited_option(PassType& type, KernelClocks& clocks) const {
-    add_uniform(index(grid_.default_clock()), type, clocks);
-    type.options.back().power_limit_w = model_.power_limit_w();
-    for (std::string& label : clocks.clock_of_kernel.back())
-      label += fmt::format(", {:.4g} W", model_.power_limit_w());
-  }
-
-  /// Default clocks, then the lower convex hull of all combinations of clocks. All kernels begin at
-  /// their fastest. One after the other goes to its next slower vertex, the largest saving per
-  /// second first.
+  /// Every clock, the default clocks first, then the lower convex hull of all combinations: from
+  /// all kernels at their fastest, one after the other goes to its next slower vertex.
   void add_kernel_options(double blocked_power_w, PassType& type, KernelClocks& clocks) const {
     std::vector<Step> steps;
     std::vector<std::size_t> now;
     for (std::size_t k = 0; k < kernels(); ++k) now.push_back(add_steps(k, blocked_power_w, steps));
     sort_down_by(steps, &Step::saving_w);
-    add_uniform(index(grid_.default_clock()), type, clocks);
+    add_uniform_options(type, clocks);
     add(option(now), now, type, clocks);
     const std::size_t stride = steps.size() / (most_kernel_plans - 2) + 1;
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -92,13 +88,16 @@ class PassTable {
   void add(const ClockOption& option, const std::vector<std::size_t>& clock_of_kernel,
            PassType& type, KernelClocks& clocks) const {
     type.options.push_back(option);
-    std::vector<std::string>& labels = clocks.clock_of_kernel.emplace_back();
+    const auto differs = [&](std::size_t clock) { return clock != clock_of_kernel.front(); };
+    type.options.back().mixed = std::ranges::any_of(clock_of_kernel, differs);
+    auto& labels = clocks.clock_of_kernel.emplace_back();
     for (const std::size_t c : clock_of_kernel) labels.push_back(grid_.label(id_at<ClockId>(c)));
     ClockUse& use = clocks.in_effect.emplace_back();
     for (std::size_t k = 0; k < kernels(); ++k) {
       const OperatingPoint& point = cell(k, clock_of_kernel[k]);
-      use.add(model_.spec(), model_.power_limit_w(), model_.coefficients(id_at<KernelId>(k)), point,
-              point.time_s);
+      const ClockPair& pair = grid_[id_at<ClockId>(clock_of_kernel[k])];
+      use.add(model_.spec(), pair.power_limit_w.value_or(model_.power_limit_w()),
+              model_.coefficients(id_at<KernelId>(k)), point, point.time_s);
     }
   }
 
@@ -134,6 +133,8 @@ class PassTable {
     const ClockPair& pair = grid_[id_at<ClockId>(clock)];
     same.core_mhz = effective_core_mhz(model_.spec(), pair);
     same.mem_mhz = model_.spec().mem_states[index(pair.mem)].mem_mhz;
+    // With limits to choose from, other clocks name the spec's own: a plan has to set it back.
+    if (has_limits(grid_)) same.power_limit_w = pair.power_limit_w.value_or(model_.power_limit_w());
     return same;
   }
 
@@ -295,10 +296,10 @@ ModelProfile model_profile(const StageModelInput& input) {
     throw UsageError(fmt::format("{} stages for {} layers; expected 1 to {}", input.stages,
                                  input.shape.model.layers, input.shape.model.layers));
   }
-  if (input.clocks == PassClocks::per_kernel && !input.power_limits_w.empty())
+  const ClockGrid grid = make_clock_grid(input.spec, input.grid);
+  if (input.clocks == PassClocks::per_kernel && has_limits(grid))
     throw UsageError("power limits are set for whole passes",
                      {.in = {}, .hint = "leave --power-limits or --clock-per kernel out"});
-  const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   ModelProfile model{{fmt::format("{} on {}", input.shape.model.name, input.spec.name), {}}, {}};
   const auto add = [&](std::uint32_t stage, PassKind kind) {
     TrainingStep shape = input.shape;
@@ -314,14 +315,6 @@ ModelProfile model_profile(const StageModelInput& input) {
       table.add_uniform_options(type, clocks);
     } else {
       table.add_kernel_options(input.blocked_power_w, type, clocks);
-    }
-    // With limits to choose from, the other options name the spec's own: a plan has to set it back.
-    if (!input.power_limits_w.empty()) {
-      for (ClockOption& option : type.options) option.power_limit_w = gpu.power_limit_w();
-    }
-    for (const double limit_w : input.power_limits_w) {
-      const GpuModel limited(input.spec, trace, limit_w);
-      PassTable(limited, grid, trace).add_limited_option(type, clocks);
     }
   };
   for (std::uint32_t stage = 0; stage < input.stages; ++stage) {

@@ -31,17 +31,14 @@ struct StageModelInput {
   /// Whether the reduction of gradients over replicas (if there are several) and AdamW end a step.
   bool step_end = false;
   std::uint64_t replicas = 1;
-  /// Power limits to choose from, W: distinct, within the spec's range, not the spec's own. Each is
-  /// an option at the default clocks. The options of the other clocks carry the spec's own limit.
-  std::vector<double> power_limits_w = {};
   /// One stage with a clock per kernel: times of an iteration, as slack beyond the default clocks,
   /// whose best clocks of all kernels are options too, with so many microbatches.
   std::vector<double> slacks_frac = {};
   std::uint32_t microbatches = 1;
 };
 
-/// The most options of a pass with a clock per kernel, without those for slacks_frac; vertices of
-/// the hull between them are left out.
+/// The most options of a pass with a clock per kernel, beside one clock for all of them and those
+/// for slacks_frac; vertices of the hull between them are left out.
 inline constexpr std::size_t most_kernel_plans = 64;
 
 /// What the options of a pass mean for its kernels.
@@ -59,8 +56,8 @@ struct ModelProfile {
 
 /// Models a profile. The first option of each pass has the default clocks.
 /// - With a clock per pass, the others are the grid's other clocks, then the power limits.
-/// - With a clock per kernel, the others are vertices of the lower convex hull over all kernels of
-///   the pass, and of one stage the clocks that are best for slacks_frac. Their core_mhz and
+/// - With a clock per kernel also vertices of the lower convex hull over all kernels of the pass,
+///   and of one stage the clocks that are best for slacks_frac. Their core_mhz and
 ///   mem_mhz are means over time. Changes of clock inside a pass cost nothing.
 ///
 /// The first stage has the embedding, the last one the loss. What ends a step comes after all other

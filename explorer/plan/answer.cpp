@@ -1,7 +1,6 @@
 #include "explorer/plan/answer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <tuple>
 
@@ -14,14 +13,6 @@ namespace rubato {
 namespace {
 
 constexpr double totals_rounding = 1e-9;  // sums of launches differ in the last digits
-
-// Coarsest first.
-constexpr std::array coarse_to_fine{"iteration",  "gpu",    "stage",  "pass",
-                                    "microbatch", "kernel", "launch", "segment"};
-
-std::ptrdiff_t place_of(std::string_view granularity) {
-  return std::ranges::find(coarse_to_fine, granularity) - coarse_to_fine.begin();
-}
 
 bool keeps_goal(const Goal& goal, const Cost& total, const Cost& defaults) {
   const auto within = [](double value, double most) {
@@ -38,36 +29,52 @@ bool keeps_goal(const Goal& goal, const Cost& total, const Cost& defaults) {
                                                         : total.energy_j));
 }
 
-// Among plans of one want. @return nothing: the default clocks, or no plan
-const Contender* best_rival(const std::vector<const Contender*>& plans) {
-  constexpr double enough = 0.9;
-  double least_frac = plans.front()->default_holds ? 1.0 - least_saving_frac
-                                                   : std::numeric_limits<double>::infinity();
-  double within_fit_frac = plans.front()->default_holds ? 0.0 : -least_frac;  // saved
+// One clock for all is that of a run, whatever shared it.
+Granularity fineness_of(const Contender& plan) {
+  return plan.clocks == 1 && plan.clock_changes == 0 ? Granularity::run : plan.granularity;
+}
+
+// Of plans as fine as each other, the simplest of those alike to the best. Null if there is none.
+const Contender* simplest_of(std::span<const Contender* const> plans, Granularity fineness) {
+  double least_frac = std::numeric_limits<double>::infinity();
   for (const Contender* plan : plans) {
-    if (plan->fitted) within_fit_frac = std::max(within_fit_frac, 1.0 - plan->objective_frac);
+    if (fineness_of(*plan) == fineness) least_frac = std::min(least_frac, plan->objective_frac);
   }
-  const auto leaves = [&](const Contender* plan) {
-    return !plan->fitted && within_fit_frac >= enough * (1.0 - plan->objective_frac);
-  };
-  bool saves = false;
-  for (const Contender* plan : plans) {
-    if (leaves(plan) || plan->objective_frac > least_frac) continue;
-    least_frac = plan->objective_frac;
-    saves = true;
-  }
-  if (!saves) return nullptr;
   const auto order = [](const Contender* plan) {
-    return std::tuple(plan->clock_changes, plan->clocks, place_of(plan->granularity),
+    return std::tuple(plan->clock_changes, plan->clocks, plan->granularity,
                       plan->aggregation != "global", plan->comm_sms.has_value(),
                       plan->objective_frac);
   };
   const Contender* best = nullptr;
   for (const Contender* plan : plans) {
-    if (leaves(plan) || plan->objective_frac > least_frac + alike_objective_frac) continue;
+    if (fineness_of(*plan) != fineness || plan->objective_frac > least_frac + alike_objective_frac)
+      continue;
     if (best == nullptr || order(plan) < order(best)) best = plan;
   }
   return best;
+}
+
+// Among plans of one want. @return nothing: the default clocks, or no plan
+const Contender* best_rival(std::vector<const Contender*> plans) {
+  constexpr double enough = 0.9, infinity = std::numeric_limits<double>::infinity();
+  const bool default_holds = plans.front()->default_holds;
+  double within_fit_frac = default_holds ? 0.0 : -infinity;  // saved
+  for (const Contender* plan : plans) {
+    if (plan->fitted) within_fit_frac = std::max(within_fit_frac, 1.0 - plan->objective_frac);
+  }
+  std::erase_if(plans, [&](const Contender* plan) {
+    return !plan->fitted && within_fit_frac >= enough * (1.0 - plan->objective_frac);
+  });
+  const Contender* named = nullptr;
+  double named_frac = default_holds ? 1.0 : infinity;  // objective of `named`
+  for (const Granularity fineness : granularities) {
+    const Contender* best = simplest_of(plans, fineness);
+    const double worth_frac = fineness == Granularity::run ? least_saving_frac : finer_saving_frac;
+    if (best == nullptr || best->objective_frac > named_frac - worth_frac) continue;
+    named = best;
+    named_frac = best->objective_frac;
+  }
+  return named;
 }
 
 }  // namespace

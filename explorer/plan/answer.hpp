@@ -16,20 +16,33 @@
 
 namespace rubato {
 
-/// Plans with objectives this much apart, as a share of the objective at the default clocks, are
-/// alike: the simplest of them is taken.
+/// Plans of one granularity with objectives this much apart, as a share of the objective at the
+/// default clocks, are alike: the simplest of them is taken.
 inline constexpr double alike_objective_frac = 1e-4;
 
-/// Where nothing saves this share of the objective, the default clocks stay.
+/// Where one clock for all does not save this share of the objective, the default clocks stay.
 inline constexpr double least_saving_frac = 5e-4;
+
+/// What a finer plan has to save beyond a coarser one to be named instead: a point.
+inline constexpr double finer_saving_frac = 0.01;
 
 /// Odds of being in time that an answer must have, unless others are asked for.
 inline constexpr double usual_odds_frac = 0.9;
+
+/// Odds at which a plan is late as often as not: what less would save is of little use.
+inline constexpr double even_odds_frac = 0.5;
 
 /// A plan that saves more than one with the odds asked for, but is late more often.
 struct BolderPlan {
   double energy_frac = 0.0;   ///< its change against the default clocks, as applied
   double odds_in_time = 0.0;  ///< 0 to 1
+
+  /// Whether it is the one to name: of those with even odds the one that saves most, else of all.
+  [[nodiscard]] bool is_better_than(const BolderPlan& other) const noexcept {
+    const bool even = odds_in_time >= even_odds_frac;
+    if (even != (other.odds_in_time >= even_odds_frac)) return even;
+    return energy_frac < other.energy_frac;
+  }
 };
 
 /// A plan beside the default clocks, as the rule sees it. Plans that want the same compete.
@@ -46,7 +59,8 @@ struct Contender {
   bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
   std::int64_t clock_changes = 0;
   std::int64_t clocks = 1;  ///< different ones
-  std::string granularity = {}, aggregation = "global";
+  Granularity granularity = Granularity::run;
+  std::string aggregation = "global";
   std::optional<double> comm_sms = {};  ///< of collectives beside compute; nothing: as captured
 };
 
@@ -76,10 +90,12 @@ struct PlanAnswer {
 /// applicable and have the odds asked for (or odds that are not known), the default clocks stand
 /// too, where they hold; they are in time with certainty:
 /// 1. A plan beyond the fitted clocks leaves where one within them saves 0.9 times as much.
-/// 2. Where nothing saves `least_saving_frac`, the default clocks are the answer.
-/// 3. Of the plans alike to the one of least objective: the one with the fewest changes of clock,
-/// then
-///    with the fewest clocks, of the coarsest granularity, of global aggregation, with collectives
+/// 2. From the coarsest granularity to the finest, a plan takes the place of the one named before
+///    it, at first the default clocks, where it saves `finer_saving_frac` more; one clock for all
+///    where it saves `least_saving_frac`. Plans of a finer granularity that have one clock for all
+///    count as that.
+/// 3. Of the plans of a granularity that are alike to the one of least objective: the one with the
+///    fewest changes of clock, then with the fewest clocks, of global aggregation, with collectives
 ///    as captured, of the least objective. What is left is equal: the first one.
 [[nodiscard]] std::vector<PlanAnswer> choose_answers(std::span<const Contender> plans);
 

@@ -31,7 +31,7 @@ std::string reason(const AppliedTarget& target, const SwitchModel& switching) {
   const auto of_target = [&](std::string_view what) {
     return target.label.empty() ? std::string(what) : fmt::format("{}: {}", target.label, what);
   };
-  const auto limit_w = &AppliedStretch::power_limit_w;
+  const auto limit_w = [](const AppliedStretch& one) { return one.clock.power_limit_w; };
   const auto mem = [](const AppliedStretch& one) { return one.clock.mem; };
   if (std::ranges::adjacent_find(target.step, std::ranges::not_equal_to{}, limit_w) !=
       target.step.end())
@@ -45,7 +45,7 @@ std::string reason(const AppliedTarget& target, const SwitchModel& switching) {
   const double frac = short_frac(target.step, switching);
   if (frac <= most_short_frac) return "";
   return of_target(fmt::format(
-      "{:.0f} % of its time is in stretches shorter than {:.0f} changes of clock ({} each{})",
+      "{:.0f} % of its time is in stretches shorter than {:.0f} switches ({} each{})",
       percent * frac, shortest_latencies, time_text(switching.core.latency_s()),
       switching.mem ? fmt::format(", {} of the memory clock", time_text(switching.mem->latency_s()))
                     : ""));
@@ -63,9 +63,9 @@ double short_frac(std::span<const AppliedStretch> step, const SwitchModel& switc
     const double latency_s = std::max(switching.change(before.clock, whole[i].clock).latency_s(),
                                       switching.change(whole[i].clock, after.clock).latency_s());
     constexpr double rounding = 1e-9;  // sums of launches differ in the last digits
-    all_s += whole[i].time_s;
-    if (whole[i].time_s < shortest_latencies * latency_s * (1.0 - rounding))
-      short_s += whole[i].time_s;
+    const double all_alike_s = static_cast<double>(whole[i].count) * whole[i].time_s;
+    all_s += all_alike_s;
+    if (whole[i].time_s < shortest_latencies * latency_s * (1.0 - rounding)) short_s += all_alike_s;
   }
   return all_s > 0.0 ? short_s / all_s : 0.0;
 }

@@ -2,6 +2,7 @@
 // Whether a plan can be set on GPUs as it is: one rule for planners, plan files and what applies
 // them. docs/apply.md.
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +24,8 @@ inline constexpr double shortest_latencies = 2.0;
 struct AppliedStretch {
   double time_s = 0.0;  ///< >= 0
   ClockPair clock;
-  double power_limit_w = 0.0;  ///< 0: the board's own
+  std::uint64_t count =
+      1;  ///< of how many alike it stands, all that follows it up to a like one too
 };
 
 /// Who is told clocks: a GPU, a rank, a stage. Its step repeats for ever.

@@ -2,6 +2,8 @@
 // Odds need a margin: a plan that is made for the deadline itself is late half of the time. So it
 // is made for less time, as much less as its interval is wide. docs/trust.md.
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -16,7 +18,7 @@ namespace rubato {
 /// Searches the target for which a plan keeps a deadline with the odds asked for.
 class MarginSearch {
  public:
-  static constexpr int tries = 3, tries_of_quick_plans = 6;
+  static constexpr int tries = 6;
 
   /// @param target_frac  slack that the first plan was made for
   /// @param kept_frac    what that plan keeps with the odds: more than the slack
@@ -24,14 +26,23 @@ class MarginSearch {
   MarginSearch(double target_frac, double kept_frac, double slack_frac)
       : slack_frac_(slack_frac), late_{target_frac, kept_frac - slack_frac} {}
 
-  /// The slack to plan for next: less by what the last plan was late by; between two plans, one of
-  /// which is late, by the line between these, or in their middle
-  /// where that line moved the same end twice.
+  /// The slack to plan for next: less by what the last plan was late by, and by ever more while
+  /// plans stay late (few clocks give the same plan for many slacks); between two plans, one of
+  /// which is late, by the line between these, or in their middle where that line moved the same
+  /// end twice.
   [[nodiscard]] double next_frac() const {
-    if (!early_) return late_.target_frac - late_.late_frac;
+    constexpr double least_step = 0.002;  // plans of captured runs lie so far apart
+    if (!early_ && lates_ == 0) return late_.target_frac - late_.late_frac;
+    if (!early_)
+      return late_.target_frac - std::ldexp(std::max(late_.late_frac, least_step), lates_ - 1);
     if (stalled_) return 0.5 * (early_->target_frac + late_.target_frac);
     const double share = -early_->late_frac / (late_.late_frac - early_->late_frac);
     return early_->target_frac + share * (late_.target_frac - early_->target_frac);
+  }
+
+  /// Whether the last plan that has the odds leaves next to none of the time: no other saves more.
+  [[nodiscard]] bool is_settled() const {
+    return early_ && early_->late_frac >= -alike_objective_frac;
   }
 
   /// Says what a plan for next_frac() keeps with the odds. Nothing: there is none, look between.
@@ -39,10 +50,12 @@ class MarginSearch {
     const Try one{target_frac, kept_frac ? *kept_frac - slack_frac_ : -late_.late_frac};
     stalled_ = early_ && (one.late_frac > 0.0) == last_was_late_;
     last_was_late_ = one.late_frac > 0.0;
-    if (last_was_late_)
-      late_ = one;
-    else
+    if (!last_was_late_) {
       early_ = one;
+    } else {
+      late_ = one;
+      ++lates_;
+    }
   }
 
  private:
@@ -54,6 +67,7 @@ class MarginSearch {
   Try late_;
   std::optional<Try> early_;
   bool last_was_late_ = true, stalled_ = false;
+  int lates_ = 0;  // tries that were late
 };
 
 /// What to plan for: a slack instead of that of the question.
@@ -82,20 +96,24 @@ template <class Run, class Plan>
   struct Search {
     std::size_t question;
     MarginSearch margin;
+    BolderPlan bolder;  // of those that lack the odds
     std::optional<Plan> best = {};
+  };
+  const auto bolder = [&](const Plan& plan) {
+    return BolderPlan{run.energy_frac(plan), *plan.odds_in_time};
   };
   std::vector<Search> searches;
   for (std::size_t q = 0; q < asked.size(); ++q) {
     const std::optional<double> kept_frac = run.appraise(q, asked[q]);
     if (kept_frac && !has_odds(asked[q].odds_in_time, odds_frac) && asked[q].verdict.applicable)
-      searches.push_back({q, {first_frac[q], *kept_frac, slacks_frac[q]}});
+      searches.push_back({q, {first_frac[q], *kept_frac, slacks_frac[q]}, bolder(asked[q])});
   }
   for (int i = 0; i < tries && !context.stop_requested(); ++i) {
     std::vector<MarginTarget> targets;
     std::vector<Search*> of;
     for (Search& search : searches) {
       const double target_frac = search.margin.next_frac();
-      if (!(target_frac > -1.0)) continue;
+      if (!(target_frac > -1.0) || search.margin.is_settled()) continue;
       targets.push_back({search.question, target_frac});
       of.push_back(&search);
     }
@@ -103,17 +121,21 @@ template <class Run, class Plan>
     std::vector<Plan> tried = run.planned(targets);
     for (std::size_t t = 0; t < tried.size(); ++t) {
       Search& search = *of[t];
-      search.margin.tried(targets[t].slack_frac, run.appraise(search.question, tried[t]));
+      const std::optional<double> kept = run.appraise(search.question, tried[t]);
+      search.margin.tried(targets[t].slack_frac, kept);
       const bool has = tried[t].odds_in_time && has_odds(tried[t].odds_in_time, odds_frac);
       if (has && (!search.best || run.energy_frac(tried[t]) < run.energy_frac(*search.best)))
         search.best = std::move(tried[t]);
+      else if (!has && kept && tried[t].odds_in_time && tried[t].verdict.applicable &&
+               bolder(tried[t]).is_better_than(search.bolder))
+        search.bolder = bolder(tried[t]);
     }
   }
   for (Search& search : searches) {
     Plan& plan = asked[search.question];
     if (!search.best && slacks_frac[search.question] < 0.0) continue;
     if (!search.best) search.best = run.kept_defaults(search.question, plan);
-    search.best->bolder = {run.energy_frac(plan), *plan.odds_in_time};
+    search.best->bolder = search.bolder;
     plan = std::move(*search.best);
   }
   return asked;

@@ -177,7 +177,10 @@ PlanFileClock plan_file_clock(std::string_view label, const GpuSpec* spec) {
   const std::string_view state = label.substr(0, slash);
   PlanFileClock clock{
       .label = std::string(label), .core_mhz = {}, .mem_mhz = {}, .power_limit_w = {}};
-  if (slash < label.size()) clock.core_mhz = parse_number(label.substr(slash + 1));
+  const std::size_t comma = std::min(label.find(", "), label.size());  // "auto/1200, 250 W"
+  if (slash < comma) clock.core_mhz = parse_number(label.substr(slash + 1, comma - slash - 1));
+  if (comma < label.size() && label.ends_with(" W"))
+    clock.power_limit_w = parse_number(label.substr(comma + 2, label.size() - comma - 4));
   clock.mem_mhz = parse_number(state);
   if (spec == nullptr || state == "auto") return clock;
   const auto known = std::ranges::find(spec->mem_states, state, &MemState::name);

@@ -26,27 +26,24 @@ bool has_no_slack(const Question& question) { return !allowed_frac(question); }
 constexpr std::array refusals{
     Refusal{{},
             [](const Question& question) {
-              return question.granularity == Granularity::automatic &&
+              return question.granularity == Granularity::segment &&
                      question.aggregation == Aggregation::local;
             },
             "granularity 'segment' has no plans of local aggregation: neighbours share a change of "
             "clock, so no launch can meet the limit by itself"},
     Refusal{RunKind::trace, asks_for<Granularity::stage>, "a trace of one GPU has no stages",
-            "granularity iteration has one clock for all of it"},
+            "granularity run has one clock for all of it"},
     Refusal{RunKind::trace, asks_for<Granularity::launch>,
             "a trace holds how often a kernel is launched, and all its launches are alike",
             "granularity kernel, or segment"},
     Refusal{RunKind::trace,
             [](const Question& question) {
-              return question.granularity == Granularity::automatic && has_no_slack(question);
+              return question.granularity == Granularity::segment && has_no_slack(question);
             },
             "granularity 'segment' plans for goal 'strict_waste' or 'relaxed_waste' only: its "
             "search is for a time"},
     Refusal{RunKind::capture, asks_for<Granularity::stage>,
             "captures do not say which ranks form a stage", "granularity gpu has a clock for each"},
-    Refusal{RunKind::capture, asks_for<Granularity::microbatch>,
-            "captures are planned by kind of pass, not for each microbatch",
-            "granularity pass, launch or segment"},
     Refusal{RunKind::capture,
             [](const Question& question) {
               const auto* waste = std::get_if<LeastWaste>(&question.goal);
@@ -56,11 +53,11 @@ constexpr std::array refusals{
             "add it to the slack"},
     Refusal{RunKind::stages,
             [](const Question& question) {
-              return !asks_for<Granularity::pass, Granularity::microbatch, Granularity::kernel>(
-                  question);
+              return asks_for<Granularity::launch, Granularity::segment>(question);
             },
-            "pipelines are planned with granularity 'pass' or 'kernel' only: a stage that waits "
-            "for others changes its clock from pass to pass"},
+            "stages have no plans per launch or segment: a stage that waits for others changes its "
+            "clock from pass to pass",
+            "granularity pass, switches counted"},
     Refusal{RunKind::stages,
             [](const Question& question) { return question.aggregation == Aggregation::local; },
             "pipelines have no plans of local aggregation: what a pass may take follows from the "

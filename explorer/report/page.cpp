@@ -8,7 +8,6 @@
 
 #include "common/embedded.hpp"
 #include "common/json.hpp"
-#include "explorer/report/setting_lines.hpp"
 
 namespace rubato {
 
@@ -95,25 +94,12 @@ std::string static_page(std::string_view title, std::string_view main) {
   return framed(title, main, fmt::format("<script>\n{}</script>", part("common")));
 }
 
-nlohmann::ordered_json play_commands(const QueryResult& plans, std::string_view run,
-                                     std::string_view db) {
-  nlohmann::ordered_json lines = nlohmann::ordered_json::object();
-  for (const auto& row : plans.rows) {
-    const auto plan = value_as<std::int64_t>(row.front());
-    lines[fmt::format("{}", plan)] = play_command(run, plan, db);
-  }
-  return lines;
-}
-
-std::string filled_page(std::string_view title, std::initializer_list<std::string_view> parts,
-                        std::string_view script, const nlohmann::ordered_json& data) {
-  std::string main;
-  for (const std::string_view name : parts) main += part(name);
-  return framed(title, main,
-                fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n"
-                            "<script>\n{}</script>\n<script>\n{}{}</script>\n<script>\n{}</script>",
-                            script_safe(json_text(data)), part("d3.min"), part("shared"),
-                            part(script), part("common")));
+std::string filled_page(const nlohmann::ordered_json& data) {
+  return framed(
+      "Rubato", "",
+      fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n"
+                  "<script>\n{}</script>\n<script>\n{}</script>\n<script>\n{}</script>",
+                  script_safe(json_text(data)), part("d3.min"), part("page"), part("common")));
 }
 
 }  // namespace rubato

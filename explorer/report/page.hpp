@@ -18,16 +18,9 @@ namespace rubato {
 /// {"columns": [...], "rows": [[...], ...]}: names once, for many rows.
 [[nodiscard]] nlohmann::ordered_json rows_as_table(const QueryResult& result);
 
-/// What to type to play each plan of a run, as an object by plan id; see play_command.
-/// @param plans  their ids
-[[nodiscard]] nlohmann::ordered_json play_commands(const QueryResult& plans, std::string_view run,
-                                                   std::string_view db);
-
-/// A page: templates/frame.html with its parts put in.
-/// @param parts, script  names without extension: the templates of its contents, and its script
-[[nodiscard]] std::string filled_page(std::string_view title,
-                                      std::initializer_list<std::string_view> parts,
-                                      std::string_view script, const nlohmann::ordered_json& data);
+/// A page: templates/page.js draws the document. It holds `kind` (run, experiment, drawn), `title`,
+/// `subtitle`, `answer` (the five lines) and `tables` by name as rows_as_table() makes them.
+[[nodiscard]] std::string filled_page(const nlohmann::ordered_json& data);
 
 /// The same frame around contents that are drawn already: no d3, no data.
 /// @param title, main  HTML, what comes from files escaped

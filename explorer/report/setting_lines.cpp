@@ -40,10 +40,11 @@ SettingCommands application_clocks(const GpuSpec& spec, const ClockPair& clock,
   return commands;
 }
 
-// @param gpus  the GPUs of the machine; empty: all of them
-SettingCommands commands_for(const GpuSpec& spec, const ClockPair& clock,
-                             std::span<const std::int64_t> indices) {
-  if (clock == spec.default_clock) return {};
+// What sets the clocks alone. @param gpus  as commands_for
+SettingCommands clock_commands(const GpuSpec& spec, const ClockPair& clock,
+                               std::span<const std::int64_t> indices) {
+  if (clock.mem == spec.default_clock.mem && clock.core_mhz == spec.default_clock.core_mhz)
+    return {};
   if (vendor_of(spec.title) == GpuVendor::amd) {
     if (!clock.core_mhz) return {};
     const std::string gpus = indices.empty() ? "" : fmt::format("-d {} ", fmt::join(indices, " "));
@@ -71,6 +72,17 @@ SettingCommands commands_for(const GpuSpec& spec, const ClockPair& clock,
           fmt::format("{} || {}", commands.back, older.back)};
 }
 
+// @param indices  the GPUs of the machine; empty: all of them
+SettingCommands commands_for(const GpuSpec& spec, const ClockPair& clock,
+                             std::span<const std::int64_t> indices) {
+  SettingCommands commands = clock_commands(spec, clock, indices);
+  if (!clock.power_limit_w || vendor_of(spec.title) == GpuVendor::amd) return commands;
+  const std::string gpus = indices.empty() ? "" : fmt::format("-i {} ", fmt::join(indices, ","));
+  add(commands, gpus, fmt::format("-pl {}", format_number(*clock.power_limit_w)),
+      fmt::format("-pl {}", format_number(spec.power_limit.limit_w)));
+  return commands;
+}
+
 /// Targets of one setting.
 struct SharedClock {
   const TargetClock* first;
@@ -80,9 +92,8 @@ struct SharedClock {
 std::vector<SharedClock> by_clock(std::span<const TargetClock> targets) {
   std::vector<SharedClock> shared;
   for (const TargetClock& target : targets) {
-    auto same = std::ranges::find_if(shared, [&](const SharedClock& one) {
-      return one.first->clock == target.clock && one.first->power_limit_w == target.power_limit_w;
-    });
+    auto same = std::ranges::find_if(
+        shared, [&](const SharedClock& one) { return one.first->clock == target.clock; });
     if (same == shared.end()) same = shared.insert(shared.end(), SharedClock{&target, {}, {}});
     same->numbers.push_back(target.number);
     same->gpus.insert(same->gpus.end(), target.gpus.begin(), target.gpus.end());
@@ -105,27 +116,16 @@ std::string ranges_text(std::span<const std::int64_t> numbers) {
 }
 
 std::string clock_text(const GpuSpec& spec, const TargetClock& target) {
-  const ClockPair& clock = target.clock;
+  ClockPair clock = target.clock;
+  clock.power_limit_w.reset();
   std::string text = clock == spec.default_clock ? "default clocks"
                      : clock.core_mhz            ? fmt::format("{} MHz", whole_mhz(*clock.core_mhz))
                                                  : "core as the driver chooses";
   if (clock.mem != spec.default_clock.mem)
     text += fmt::format(", memory {}", spec.mem_states[index(clock.mem)].name);
-  if (target.power_limit_w > 0.0)
-    text += fmt::format(", {} W", format_number(target.power_limit_w));
+  if (target.clock.power_limit_w)
+    text += fmt::format(", {} W", format_number(*target.clock.power_limit_w));
   return text;
-}
-
-// Clocks and power limit of some GPUs.
-SettingCommands commands_for(const GpuSpec& spec, const SharedClock& shared) {
-  SettingCommands commands = commands_for(spec, shared.first->clock, shared.gpus);
-  const double limit_w = shared.first->power_limit_w;
-  if (limit_w <= 0.0 || vendor_of(spec.title) == GpuVendor::amd) return commands;
-  const std::string gpus =
-      shared.gpus.empty() ? "" : fmt::format("-i {} ", fmt::join(shared.gpus, ","));
-  add(commands, gpus, fmt::format("-pl {}", format_number(limit_w)),
-      fmt::format("-pl {}", format_number(spec.power_limit.limit_w)));
-  return commands;
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ std::vector<TargetClock> clock_of_each_target(const PlanFile& file, const PlanFi
                    : id_at<MemStateId>(static_cast<std::size_t>(state - spec.mem_states.begin())),
         .core_mhz = clock.core_mhz};
     if (clock.power_limit_w != spec.power_limit.limit_w)
-      target.power_limit_w = clock.power_limit_w.value_or(0.0);
+      target.clock.power_limit_w = clock.power_limit_w;
   }
   if (targets.size() == 1) targets.front().gpus.clear();  // of all GPUs that run it
   return targets;
@@ -188,10 +188,11 @@ std::string clocks_by_target_text(const GpuSpec& spec, std::span<const TargetClo
 
 std::string clocks_by_target_lines(const GpuSpec& spec, std::span<const TargetClock> targets) {
   std::string set, back, apart;
-  for (const SharedClock& shared : by_clock(targets)) {
-    const SettingCommands commands = commands_for(spec, shared);
+  const std::vector<SharedClock> clocks = by_clock(targets);
+  for (const SharedClock& shared : clocks) {
+    const SettingCommands commands = commands_for(spec, shared.first->clock, shared.gpus);
     if (commands.set.empty()) continue;
-    if (shared.gpus.empty()) {
+    if (shared.gpus.empty() && clocks.size() > 1) {
       apart += fmt::format("  on the GPUs of {} {}: {}; back: {}\n", shared.first->kind,
                            ranges_text(shared.numbers), commands.set, commands.back);
       continue;
@@ -201,6 +202,24 @@ std::string clocks_by_target_lines(const GpuSpec& spec, std::span<const TargetCl
   }
   if (!apart.empty()) return fmt::format("To set:\n{}", apart);
   return set.empty() ? "" : fmt::format("To set: {}; back: {}\n", set, back);
+}
+
+std::string setting_lines_of(const GpuSpec& spec, const TargetClock& target) {
+  constexpr std::string_view asking = "sudo ";
+  std::string lines;
+  std::vector<std::int64_t> gpus = target.gpus;
+  if (gpus.empty()) gpus.push_back(-1);  // every GPU of the machine
+  for (const std::int64_t gpu : gpus) {
+    const std::vector<std::int64_t> alone(gpu < 0 ? 0 : 1, gpu);
+    const SettingCommands commands = commands_for(spec, target.clock, alone);
+    std::string line = commands.set;
+    if (line.empty() && vendor_of(spec.title) == GpuVendor::nvidia)
+      line = gpu < 0 ? "nvidia-smi -rgc" : fmt::format("nvidia-smi -i {} -rgc", gpu);
+    for (std::size_t at = line.find(asking); at != std::string::npos; at = line.find(asking))
+      line.erase(at, asking.size());
+    if (!line.empty()) lines += line + '\n';
+  }
+  return lines;
 }
 
 std::string one_clock_line(const GpuSpec& spec, const ClockPair& clock) {

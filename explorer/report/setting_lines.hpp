@@ -14,11 +14,11 @@
 
 namespace rubato {
 
-/// What to type to set a clock pair with the tool of the GPU's maker, and to go back to the default
-/// clocks. Both are empty where nothing is to do, or the tool cannot set the clock. NVIDIA's driver
-/// locks core clocks from Volta on and memory clocks from Ampere on. Older GPUs get application
-/// clocks, which are ceilings too; where the generation is not known, the one command is tried
-/// after the other.
+/// What to type to set a clock pair and its power limit with the tool of the GPU's maker, and to go
+/// back to the default clocks and the spec's limit. Both are empty where nothing is to do, or the
+/// tool cannot set the clock. NVIDIA's driver locks core clocks from Volta on and memory clocks
+/// from Ampere on. Older GPUs get application clocks, which are ceilings too; where the generation
+/// is not known, the one command is tried after the other.
 struct SettingCommands {
   std::string set, back;
 };
@@ -30,7 +30,6 @@ struct TargetClock {
   std::int64_t number = 0;         ///< of its kind
   std::vector<std::int64_t> gpus;  ///< indices of nvidia-smi; empty: they lie on several nodes
   ClockPair clock = {};
-  double power_limit_w = 0.0;  ///< 0: not a choice
 };
 
 /// Most GPUs that are taken to be in one node, and numbered as its ranks are.
@@ -56,6 +55,10 @@ inline constexpr std::int64_t most_gpus_of_node = 16;
 /// them back. Where their GPUs are on several nodes, a line for each, to be typed there.
 [[nodiscard]] std::string clocks_by_target_lines(const GpuSpec& spec,
                                                  std::span<const TargetClock> targets);
+
+/// What sets the clocks of one target, a line for each of its GPUs, for a shell with the rights to:
+/// "nvidia-smi -i 0 -lgc 1200,1200". The default clocks too.
+[[nodiscard]] std::string setting_lines_of(const GpuSpec& spec, const TargetClock& target);
 
 /// The line that sets one clock pair with the tool of the GPU's maker. For the default clocks it
 /// says that nothing is to do.

@@ -36,7 +36,7 @@ Contender contender_of(const Exploration& found, const PlanResult& plan) {
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   one.clock_changes = static_cast<std::int64_t>(applied.clock_switches);
   one.clocks = distinct(plan.plan.clock_of_site);
-  one.granularity = name_of(plan.question.granularity);
+  one.granularity = plan.question.granularity;
   one.aggregation = name_of(plan.question.aggregation);
   return one;
 }
@@ -72,7 +72,7 @@ Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& pl
     }
     one.clocks = std::ssize(clocks);
   }
-  one.granularity = name_of(result.question.grain);
+  one.granularity = result.question.grain;
   one.aggregation = name_of(result.question.aggregation);
   one.comm_sms = plan.comm_sms;
   return one;
@@ -98,6 +98,8 @@ Contender contender_of(const PipelinePlanner& planner, const PipelineResult& pla
   one.verdict = plan.verdict;
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = plan.odds_frac;
+  if (plan.interval && !plan.goal)
+    one.saves = is_decided(plan.interval->energy.low_pct, plan.interval->energy.high_pct);
   one.fitted = plan.fitted;
   one.clock_changes = static_cast<std::int64_t>(plan.run.clock_switches);
   std::set<std::tuple<double, double, double>> clocks;
@@ -107,7 +109,7 @@ Contender contender_of(const PipelinePlanner& planner, const PipelineResult& pla
     clocks.emplace(option.core_mhz, option.mem_mhz, option.power_limit_w);
   }
   one.clocks = std::ssize(clocks);
-  one.granularity = "microbatch";
+  one.granularity = plan.granularity;
   return one;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The plans of an exploration as contenders for its answers (plan/answer.hpp), of each kind of run.
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -38,6 +39,10 @@ struct Answers {
   [[nodiscard]] const Plan* plan(const PlanAnswer& answer) const {
     return answer.plan ? &plans[*answer.plan] : nullptr;
   }
+  /// Whether a plan keeps its time or budget as applied.
+  [[nodiscard]] bool some_hold() const {
+    return std::ranges::any_of(contenders, &Contender::holds);
+  }
   /// Where no plan of a want has the odds: of the plans for all of the time the one that would save
   /// most.
   [[nodiscard]] std::optional<BolderPlan> boldest(std::string_view want) const {
@@ -45,7 +50,7 @@ struct Answers {
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const std::optional<BolderPlan>& bolder = plans[i].bolder;
       if (contenders[i].want != want || !bolder) continue;
-      if (!most || bolder->energy_frac < most->energy_frac) most = bolder;
+      if (!most || bolder->is_better_than(*most)) most = bolder;
     }
     return most;
   }

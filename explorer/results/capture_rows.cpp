@@ -11,8 +11,10 @@
 
 #include "common/hash.hpp"
 #include "common/numbers.hpp"
+#include "explorer/graph/plan_interval.hpp"
 #include "explorer/graph/step_repeats.hpp"
 #include "explorer/results/answers.hpp"
+#include "models/calibration/capture_fit.hpp"
 #include "traces/capture.hpp"
 #include "traces/capture_match.hpp"
 
@@ -103,6 +105,7 @@ void add_captured_clocks(RunRows& rows, const GraphExploration& found) {
     rows.clocks.push_back({.label = grid.label(id),
                            .mem_mhz = found.model->spec().mem_states[index(grid[id].mem)].mem_mhz,
                            .core_mhz = grid[id].core_mhz,
+                           .power_limit_w = grid[id].power_limit_w,
                            .is_default = id == grid.default_clock()});
   }
   for (const UniformRun& run : found.planner->uniform()) {
@@ -257,6 +260,15 @@ std::vector<PlanClock> plan_clocks(const GraphModel& model, const GraphPlanResul
   return list;
 }
 
+std::optional<std::pair<double, double>> default_energy_range_j(const GraphRequest& request,
+                                                                const GraphExploration& found) {
+  if (request.clock_source == ClockSource::power_log || captured_powers(found.model->spec()) > 0)
+    return std::nullopt;
+  return GraphPlanIntervals(*found.model, *found.model, found.planner->grid(),
+                            found.planner->baseline())
+      .default_energy_j();
+}
+
 RunRows capture_rows(const GraphRequest& request, const GraphExploration& found) {
   const ExecutionGraph& graph = found.run->graph;
   const GpuSpec& spec = found.model->spec();
@@ -287,6 +299,11 @@ RunRows capture_rows(const GraphRequest& request, const GraphExploration& found)
                   {"reproduced_s", found.reproduced_span_s},
                   {"arcs_read", sum(arcs.read)},
                   {"arcs_inferred", sum(arcs.inferred)}};
+  if (!request.disturbance.empty()) rows.columns.emplace_back("disturbance", request.disturbance);
+  if (const auto range_j = default_energy_range_j(request, found)) {
+    rows.columns.emplace_back("default_energy_low_j", range_j->first);
+    rows.columns.emplace_back("default_energy_high_j", range_j->second);
+  }
   add_switching(rows.columns, found.planner->switching().value_or(SwitchModel{}));
   add_coverage(rows.columns, found.coverage);
   const std::string text = to_json(spec);
@@ -332,10 +349,7 @@ std::vector<PlanRows> capture_plans_rows(const GraphExploration& found) {
 
 std::vector<StoredFrontPoint> capture_front(const GraphExploration& found) {
   GraphPlanner& planner = *found.planner;
-  if (!planner.has_frontier() || planner.limited_together()) return {};
-  // After Ctrl-C the frontier is not swept once more.
-  const Frontier frontier =
-      found.interrupted ? planner.frontier() : planner.frontier_of_no_question();
+  if (!planner.has_frontier()) return {};
   double least_s = planner.baseline().span_s;
   for (const UniformRun& run : planner.uniform()) least_s = std::min(least_s, run.span_s);
   // Enough points for a line on a page.
@@ -348,7 +362,7 @@ std::vector<StoredFrontPoint> capture_front(const GraphExploration& found) {
     front.push_back({.granularity = "launch",
                      .point = i,
                      .time_s = time_s,
-                     .bound_j = planner.bound_of_launches_j(frontier, time_s)});
+                     .bound_j = planner.bound_of_launches_j(time_s)});
   }
   return front;
 }

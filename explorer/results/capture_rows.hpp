@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "explorer/graph/exploration.hpp"
@@ -23,6 +24,7 @@ struct GraphRequest {
   std::string command;
   std::string grid = {};                 ///< name or selection of the clocks
   std::optional<std::string> hash = {};  ///< of the files' bytes, where it is known
+  std::string disturbance = {};          ///< what goes otherwise than in the capture, in words
 };
 
 /// Launches of a plan that share GPU, pass, kernel and clock.
@@ -39,6 +41,11 @@ struct PlanClock {
 /// @return in order of GPU, pass, kernel and clock
 [[nodiscard]] std::vector<PlanClock> plan_clocks(const GraphModel& model,
                                                  const GraphPlanResult& result);
+
+/// The 90 % interval of the energy at the default clocks, J. Nothing where powers were logged:
+/// captured times say nothing of absolute power.
+[[nodiscard]] std::optional<std::pair<double, double>> default_energy_range_j(
+    const GraphRequest& request, const GraphExploration& found);
 
 /// The run of an exploration. Its lower bound of energy over time is not in it.
 [[nodiscard]] RunRows capture_rows(const GraphRequest& request, const GraphExploration& found);

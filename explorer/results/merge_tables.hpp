@@ -22,6 +22,7 @@ inline constexpr std::array merged_tables{
     MergedTable{"experiments"},
     MergedTable{"runs", PartOf::run},
     MergedTable{"run_inputs", PartOf::run},
+    MergedTable{"screens", PartOf::run},
     MergedTable{"gpus", PartOf::run},
     MergedTable{"clocks", PartOf::run},
     MergedTable{"units", PartOf::run},

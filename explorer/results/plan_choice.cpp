@@ -1,7 +1,6 @@
 #include "explorer/results/plan_choice.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -16,21 +15,14 @@ namespace rubato {
 
 namespace {
 
-constexpr std::array grains{"iteration", "gpu",        "stage",  "pass",
-                            "segment",   "microbatch", "kernel", "launch"};
 constexpr double in_percent = 100.0;
 
-std::size_t fineness(std::string_view granularity) {
-  return static_cast<std::size_t>(std::ranges::find(grains, granularity) - grains.begin());
-}
-
-std::optional<double> optional_real(const SqlValue& value) {
-  if (std::holds_alternative<std::monostate>(value)) return std::nullopt;
-  return real(value);
+std::optional<Granularity> fineness(const PlanCandidate& plan) {
+  return granularity_named(plan.granularity);
 }
 
 std::optional<double> fraction(const SqlValue& percentage) {
-  const std::optional<double> value = optional_real(percentage);
+  const std::optional<double> value = real_or_none(percentage);
   return value ? std::optional(*value / in_percent) : std::nullopt;
 }
 
@@ -79,11 +71,11 @@ std::vector<PlanCandidate> candidates_of(const ResultStore& store, std::int64_t 
     one.energy_j = real(row[6]);
     one.time_change = {real(row[7]) / in_percent, fraction(row[8]), fraction(row[9])};
     one.energy_change = {real(row[10]) / in_percent, fraction(row[11]), fraction(row[12])};
-    one.lower_bound_j = optional_real(row[13]);
-    one.gap_frac = optional_real(row[14]);
+    one.lower_bound_j = real_or_none(row[13]);
+    one.gap_frac = real_or_none(row[14]);
     if (const auto* changes = std::get_if<std::int64_t>(&row[15])) one.clock_changes = *changes;
     one.in_time = whole(row[16]) != 0;
-    one.comm_sms = optional_real(row[17]);
+    one.comm_sms = real_or_none(row[17]);
   }
   return found;
 }
@@ -107,11 +99,11 @@ PlanCandidate answer_among(const ResultStore& store, std::int64_t run_id,
     const auto late = std::ranges::find(fit, false, &PlanCandidate::in_time);
     if (late != fit.end()) late->require_in_time();
     throw NoPlanError("no plan of the run can be set on a GPU as it is",
-                      {.in = {}, .hint = "--granularity iteration has no changes of clock"});
+                      {.in = {}, .hint = "--per run has no switches"});
   }
   if (!named->plan) {
     throw NoPlanError(
-        "no plan saves anything: keep the default clocks",
+        "no plan saves enough: keep the default clocks",
         {.in = {}, .hint = "'rubato show' lists the plans; their numbers name them all the same"});
   }
   return *candidates[*named->plan];
@@ -128,13 +120,18 @@ double real(const SqlValue& value) {
   return number != nullptr ? static_cast<double>(*number) : value_as<double>(value);
 }
 
+std::optional<double> real_or_none(const SqlValue& value) {
+  if (std::holds_alternative<std::monostate>(value)) return std::nullopt;
+  return real(value);
+}
+
 void PlanCandidate::require_in_time() const {
   if (in_time) return;
   throw NoPlanError(
-      fmt::format("plan {} per {} is late: with its changes of clock it takes {:+.2f} % more time, "
+      fmt::format("plan {} per {} is late: with its switches it takes {:+.2f} % more time, "
                   "{:g} % are allowed",
                   id, granularity, in_percent * time_change.value, in_percent * slack_frac),
-      {.in = {}, .hint = "granularity segment counts changes of clock, iteration has none"});
+      {.in = {}, .hint = "plans per segment count switches, plans per run have none"});
 }
 
 StoredRun find_stored_run(const ResultStore& store, std::string_view name) {
@@ -176,12 +173,27 @@ Contender stored_contender(const std::vector<SqlValue>& row) {
                 .fitted = whole(row[6]) != 0,
                 .clock_changes = whole(row[8]),
                 .clocks = whole(row[7]),
-                .granularity = text(row[10]),
+                .granularity = granularity_of("granularity", text(row[10])),
                 .aggregation = text(row[11]),
-                .comm_sms = optional_real(row[12])};
-  one.odds_in_time = optional_real(row[13]);
+                .comm_sms = real_or_none(row[12])};
+  one.odds_in_time = real_or_none(row[13]);
   one.odds_frac = real(row[14]);
   return one;
+}
+
+SwitchModel stored_switching(const ResultStore& store, std::int64_t run_id) {
+  const auto row = first_row(store.query(
+      "SELECT switch_lead_s, switch_stall_s, switch_energy_j, switch_dwell_s, mem_switch_lead_s, "
+      "mem_switch_stall_s, mem_switch_energy_j FROM runs WHERE run_id = ?",
+      {run_id}));
+  const auto cost_at = [&row](std::size_t lead) {
+    return SwitchCost{
+        .stall_s = real(row[lead + 1]), .energy_j = real(row[lead + 2]), .lead_s = real(row[lead])};
+  };
+  constexpr std::size_t core = 0, dwell = 3, mem = 4;
+  SwitchModel model{.core = cost_at(core), .mem = {}, .dwell_s = real(row[dwell])};
+  if (real_or_none(row[mem])) model.mem = cost_at(mem);
+  return model;
 }
 
 StoredBaseline stored_baseline(const ResultStore& store, std::int64_t run_id) {
@@ -228,11 +240,10 @@ PlanChoice choose_plans(const ResultStore& store, std::int64_t run_id, std::stri
            one.comm_sms != best.comm_sms;  // fixed when a job starts
   });
   PlanChoice choice{{best}, {}};
-  std::ranges::stable_sort(all, std::greater<>{},
-                           [](const PlanCandidate& one) { return fineness(one.granularity); });
+  std::ranges::stable_sort(all, std::greater<>{}, fineness);
   for (const PlanCandidate& one : all) {
     if (one.slack_frac == best.slack_frac && one.in_time &&
-        fineness(one.granularity) < fineness(choice.plans.back().granularity)) {
+        fineness(one) < fineness(choice.plans.back())) {
       choice.plans.push_back(one);
     }
     if (one.granularity == best.granularity && one.in_time && one.slack_frac > best.slack_frac)
@@ -244,8 +255,8 @@ PlanChoice choose_plans(const ResultStore& store, std::int64_t run_id, std::stri
 
 std::optional<std::int64_t> best_unit(const ResultStore& store, const UnitOrder& order) {
   const QueryResult found = store.query(
-      fmt::format("SELECT plan_id FROM v_plans WHERE energy_j IS NOT NULL AND in_time AND "
-                  "applicable AND {} ORDER BY is_answer DESC, {}, question_hash LIMIT 1",
+      fmt::format("SELECT plan_id FROM v_plans WHERE is_answer AND {} ORDER BY {}, question_hash "
+                  "LIMIT 1",
                   unit_condition, order.expression),
       {order.experiment_id, order.most_time_pct ? SqlValue(*order.most_time_pct) : SqlValue()});
   if (found.rows.empty()) return std::nullopt;

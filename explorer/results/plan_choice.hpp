@@ -12,6 +12,7 @@
 #include "explorer/plan/answer.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/spec.hpp"
+#include "sim/switch_model.hpp"
 
 namespace rubato {
 
@@ -100,6 +101,9 @@ struct StoredBaseline {
   [[nodiscard]] double boards_j() const { return energy_j - gpus * host_power_w * time_s; }
 };
 
+/// What changes of clock take, as the run was asked for it. @param run_id  one that there is
+[[nodiscard]] SwitchModel stored_switching(const ResultStore& store, std::int64_t run_id);
+
 /// @param run_id  one that there is
 [[nodiscard]] StoredBaseline stored_baseline(const ResultStore& store, std::int64_t run_id);
 
@@ -115,13 +119,16 @@ struct UnitOrder {
   std::optional<double> most_time_pct = {};           ///< units whose time changes by at most this
 };
 
-/// Condition on a row of v_plans: ?1 is UnitOrder::experiment_id, ?2 most_time_pct or NULL.
+/// Condition on a row of v_plans: units of experiments, or all plans of a database that has none.
+/// ?1 is UnitOrder::experiment_id, ?2 most_time_pct or NULL.
 inline constexpr std::string_view unit_condition =
-    "question_hash NOT NULL AND (?1 = '' OR plan_id IN (SELECT plan_id FROM experiment_plans WHERE "
+    "(question_hash NOT NULL OR ?1 = '' AND NOT EXISTS (SELECT 1 FROM plans WHERE question_hash "
+    "NOT "
+    "NULL)) AND (?1 = '' OR plan_id IN (SELECT plan_id FROM experiment_plans WHERE "
     "experiment_id = ?1)) AND (?2 IS NULL OR time_change_pct <= ?2)";
 
-/// The plan_id of the first unit in that order that is the answer of its setting. Where none is, of
-/// those in time and applicable; nothing if there is none.
+/// The plan_id of the first unit in that order that is the answer of its setting; nothing where
+/// each setting keeps the default clocks, or has no plan in time.
 [[nodiscard]] std::optional<std::int64_t> best_unit(const ResultStore& store,
                                                     const UnitOrder& order);
 
@@ -144,5 +151,7 @@ struct StoredSegment {
 [[nodiscard]] std::int64_t whole(const SqlValue& value);
 [[nodiscard]] const std::string& text(const SqlValue& value);
 [[nodiscard]] double real(const SqlValue& value);
+/// Nothing for NULL.
+[[nodiscard]] std::optional<double> real_or_none(const SqlValue& value);
 
 }  // namespace rubato

@@ -21,11 +21,6 @@ namespace rubato {
 
 namespace {
 
-std::optional<double> number_or_none(const SqlValue& value) {
-  if (std::holds_alternative<std::monostate>(value)) return std::nullopt;
-  return real(value);
-}
-
 /// A run whose plans are written.
 struct WrittenRun {
   StoredRun run;
@@ -33,34 +28,14 @@ struct WrittenRun {
   std::optional<Trace> trace = {};  ///< whose step the plans are of
 };
 
-// What changes take, as the run was asked for it.
-SwitchModel switching_of(const std::vector<SqlValue>& row, std::size_t begin) {
-  SwitchModel model{.core = {.stall_s = real(row[begin]),
-                             .energy_j = real(row[begin + 1]),
-                             .lead_s = real(row[begin + 2])},
-                    .mem = {},
-                    .dwell_s = real(row[begin + 3])};
-  if (const auto mem_lead_s = number_or_none(row[begin + 4])) {
-    model.mem = {
-        .stall_s = real(row[begin + 5]), .energy_j = real(row[begin + 6]), .lead_s = *mem_lead_s};
-  }
-  return model;
-}
-
-constexpr std::string_view switch_columns =
-    "switch_stall_s, switch_energy_j, switch_lead_s, switch_dwell_s, mem_switch_lead_s, "
-    "mem_switch_stall_s, mem_switch_energy_j";
-
 // What the run says of itself. Fills spec and trace of `written`.
 PlanFile file_of_run(const ResultStore& store, WrittenRun& written,
                      const PlanFileRequest& request) {
   const std::int64_t id = written.run.id;
   const auto row = first_row(store.query(
-      fmt::format("SELECT command, work, gpu, power_limit_w, schedule, stages, tensor_parallel, "
-                  "data_parallel, {} FROM v_runs WHERE run_id = ?",
-                  switch_columns),
+      "SELECT command, work, gpu, power_limit_w, schedule, stages, tensor_parallel, data_parallel "
+      "FROM v_runs WHERE run_id = ?",
       {id}));
-  constexpr std::size_t switching = 8;
   written.spec = request.spec ? request.spec : stored_spec(store, id);
   if (written.run.kind == "trace") {
     const auto trace = first_row(
@@ -82,9 +57,9 @@ PlanFile file_of_run(const ResultStore& store, WrittenRun& written,
               .default_energy_j = baseline.boards_j(),
               .host_power_w = baseline.host_power_w},
       .switching = plan_file_switching(
-          switching_in_earnest(switching_of(row, switching), spec ? *spec : GpuSpec{}), spec)};
+          switching_in_earnest(stored_switching(store, id), spec ? *spec : GpuSpec{}), spec)};
   if (!std::holds_alternative<std::monostate>(row[2]))
-    file.gpu = plan_file_spec(text(row[2]), spec, number_or_none(row[3]));
+    file.gpu = plan_file_spec(text(row[2]), spec, real_or_none(row[3]));
   if (written.run.kind == "pipeline") {
     file.run.schedule = text(row[4]);
     file.run.stages = whole(row[5]);
@@ -206,13 +181,13 @@ std::vector<PlanFileGpu> gpus_of_stages(const ResultStore& store, std::int64_t p
       gpus.push_back({.label = fmt::format("stage {}", stage), .stage = stage});
     const auto mhz = [](const SqlValue& value) {
       constexpr double digits = 1e6;  // steps of a clock are not exact
-      const std::optional<double> stored = number_or_none(value);
+      const std::optional<double> stored = real_or_none(value);
       return stored ? std::optional(std::round(digits * *stored) / digits) : std::nullopt;
     };
     PlanFileClock clock{.label = {},
                         .core_mhz = mhz(row[4]),
                         .mem_mhz = mhz(row[5]),
-                        .power_limit_w = number_or_none(row[6])};
+                        .power_limit_w = real_or_none(row[6])};
     const auto shown = [](const std::optional<double>& value) {
       return value ? format_number(*value) : std::string("auto");
     };

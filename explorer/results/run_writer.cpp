@@ -223,7 +223,7 @@ std::int64_t write_plan(const SqlConnection& connection, std::int64_t run_id, co
   add("want", one.want);
   add("odds_pct", percent * one.odds_frac);
   add("odds_in_time_pct", one.odds_in_time ? SqlValue(percent * *one.odds_in_time) : SqlValue());
-  add("granularity", one.granularity);
+  add("granularity", std::string(name_of(one.granularity)));
   add("aggregation", one.aggregation);
   add("comm_sms", sql_value(one.comm_sms));
   add("clocks", one.clocks);
@@ -271,6 +271,19 @@ void choose_stored_answers(const SqlConnection& connection, std::int64_t run_id)
   const PlanAnswer* known_by = headline(plans, answers);
   SqlStatement::kept(connection, "UPDATE runs SET headline_want = ? WHERE run_id = ? AND asked")
       .run(known_by == nullptr ? SqlValue() : SqlValue(known_by->want), run_id);
+}
+
+void store_screen(const std::filesystem::path& database, std::int64_t run_id,
+                  std::span<const std::pair<std::string_view, std::string>> lines) {
+  SqlConnection connection = open_result_database(database);
+  SqlTransaction transaction(connection, References::known_to_hold);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    insert_row(connection, "screens",
+               {{"run_id", run_id},
+                {"position", static_cast<std::int64_t>(i)},
+                {"label", std::string(lines[i].first)},
+                {"text", lines[i].second}});
+  transaction.commit();
 }
 
 std::int64_t store_run(const std::filesystem::path& database, const RunRows& run,

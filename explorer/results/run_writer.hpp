@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "common/sqlite.hpp"
 #include "explorer/results/stored_rows.hpp"
@@ -48,6 +50,10 @@ std::int64_t write_plan(const SqlConnection& connection, std::int64_t run_id, co
 
 /// Chooses the answers among all plans of a run, and its headline if somebody asked for it.
 void choose_stored_answers(const SqlConnection& connection, std::int64_t run_id);
+
+/// Keeps what a run was said to mean: labels and texts, in order (table screens).
+void store_screen(const std::filesystem::path& database, std::int64_t run_id,
+                  std::span<const std::pair<std::string_view, std::string>> lines);
 
 /// Stores a run with its plans in one transaction; makes the database if there is none.
 /// @return run_id

@@ -32,10 +32,13 @@ CREATE TABLE runs (
   power_limit_w REAL,
   host_power_w REAL NOT NULL,             -- of the rest of the node for each GPU, in all energies but those of cells, and of units of captures
   clock_grid TEXT,                        -- name or selection
+  disturbance TEXT,                       -- what goes otherwise than in the capture, as --disturb has it: 3:kernels*1.2
   gpus INTEGER NOT NULL,                  -- in the energies of the run
   steps INTEGER NOT NULL,                 -- training steps in its time
   default_time_s REAL NOT NULL,
   default_energy_j REAL NOT NULL,
+  default_energy_low_j REAL,              -- 90 % interval of it: of captures without a power log. NULL: not asked, or not known
+  default_energy_high_j REAL,
   -- Shares of the time by where times of kernels come from, docs/trust.md: the first six are 100 together. NULL: a profile does not say.
   measured_pct REAL,
   anchored_pct REAL,
@@ -174,7 +177,7 @@ CREATE TABLE plans (
   pue REAL,
   odds_pct REAL NOT NULL,                 -- of being in time, that an answer must have
   deadline_s REAL,
-  granularity TEXT NOT NULL CHECK (granularity IN ('iteration', 'gpu', 'stage', 'pass', 'microbatch', 'kernel', 'launch', 'segment')),
+  granularity TEXT NOT NULL CHECK (granularity IN ('run', 'gpu', 'stage', 'pass', 'kernel', 'launch', 'segment')),
   aggregation TEXT NOT NULL CHECK (aggregation IN ('local', 'global')),
   comm_sms REAL,                          -- of collectives beside compute; NULL: as captured
   status TEXT NOT NULL CHECK (status IN ('optimal', 'feasible', 'infeasible', 'time_limit')),
@@ -260,6 +263,15 @@ CREATE TABLE caveats (
 ) STRICT;
 CREATE UNIQUE INDEX caveats_by_run ON caveats (run_id, ifnull(plan_id, 0), kind);
 CREATE INDEX caveats_by_plan ON caveats (plan_id, kind) WHERE plan_id IS NOT NULL;
+
+-- What a run was said to mean when it was asked: the five lines, and all notes, the most important first.
+CREATE TABLE screens (
+  run_id INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  label TEXT NOT NULL,                    -- 'Planned', 'Set', 'Saves', 'Rests on', 'Next' or 'note'
+  text TEXT NOT NULL,
+  PRIMARY KEY (run_id, position)
+) STRICT, WITHOUT ROWID;
 
 -- Least energy over time.
 CREATE TABLE fronts (

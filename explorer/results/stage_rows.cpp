@@ -150,7 +150,7 @@ void add_frontier(RunRows& rows, const PipelinePlanner& planner) {
   for (std::size_t i = 0; i < vertices.size(); ++i) {
     const FrontierVertex& vertex = vertices[i];
     const double waiting_j = planner.waiting_power_w() * vertex.time_s;
-    rows.fronts.push_back({.granularity = "microbatch",
+    rows.fronts.push_back({.granularity = "pass",
                            .point = static_cast<std::int64_t>(i),
                            .time_s = vertex.time_s,
                            .energy_j = vertex.cost_j + waiting_j,
@@ -247,7 +247,6 @@ std::vector<PlanRows> stage_plans_rows(const PipelinePlanner& planner,
   for (const PipelineResult& plan : plans) {
     PlanRows& rows = list.emplace_back();
     rows.contender = contender_of(planner, plan);
-    if (record.clock_per_kernel) rows.contender.granularity = "kernel";
     const bool waits = plan.after_end == AfterEnd::wait;
     const Goal goal = asked_goal(planner, plan);
     add_goal(rows.columns, goal);

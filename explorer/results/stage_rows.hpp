@@ -26,7 +26,6 @@ struct PipelineRecord {
   std::uint32_t data_parallel = 1;       ///< copies of the pipeline
   std::optional<GpuSpec> spec = {};      ///< of modelled stages, with its power limit
   std::optional<std::string> grid = {};  ///< their clocks: name or selection
-  bool clock_per_kernel = false;  ///< options are means over kernels with clocks of their own
   /// What to know beside a plan; nothing: nothing is known.
   std::function<std::vector<Mark>(const PipelinePlan&)> marks = {};
 };

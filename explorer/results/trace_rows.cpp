@@ -40,6 +40,7 @@ void add_trace_clocks(RunRows& rows, const ExplorationInput& input, const Explor
     clock.label = found.grid.label(id);
     clock.mem_mhz = input.spec.mem_states[index(found.grid[id].mem)].mem_mhz;
     clock.core_mhz = found.grid[id].core_mhz;
+    clock.power_limit_w = found.grid[id].power_limit_w;
     clock.is_default = id == found.grid.default_clock();
     if (found.cells.empty()) continue;
     CompensatedSum time_s, energy_j;

@@ -41,7 +41,7 @@ FROM plans p JOIN runs r ON r.run_id = p.run_id;
 -- What to set: for each run and each want the one plan that every command names, or the default clocks where nothing saves.
 CREATE VIEW v_answer AS
 SELECT v.kind, v.run_id, CASE answered WHEN 1 THEN plan_id END AS plan_id, v.asked, ifnull(want = r.headline_want, 0) AS is_headline, v.work, v.gpu,
-       v.power_limit_w, goal, slack_pct, CASE answered WHEN 1 THEN granularity ELSE 'iteration' END AS granularity,
+       v.power_limit_w, goal, slack_pct, CASE answered WHEN 1 THEN granularity ELSE 'run' END AS granularity,
        CASE answered WHEN 0 THEN r.default_clock ELSE ifnull(clock,
          (SELECT group_concat(gpus || set_to, '; ') FROM (  -- 'rank 0: forward 1593/1110, backward 1593/1410; rank 1, rank 2: 1593/1410'
             SELECT CASE (SELECT count(*) FROM gpus g WHERE g.run_id = v.run_id) WHEN 1 THEN '' ELSE group_concat(label, ', ') || ': ' END AS gpus,
@@ -70,6 +70,21 @@ FROM (SELECT *, is_answer AS answered, row_number() OVER (PARTITION BY run_id, w
       WHERE is_answer = 1 OR keeps_default = 1) v
 JOIN v_runs r ON r.run_id = v.run_id
 WHERE position = 1;
+
+-- The five lines of a run, as explore printed them; of a run that an experiment made, what its answer says.
+CREATE VIEW v_lines AS
+SELECT r.run_id, ifnull((SELECT text FROM screens s WHERE s.run_id = r.run_id AND label = 'Planned'), r.work || ifnull(' on ' || r.gpu, '') ||
+         printf(': %.4g s and %.4g J a step at the default clocks', r.default_time_s / r.steps, r.default_energy_j / r.steps)) AS planned,
+       ifnull((SELECT text FROM screens s WHERE s.run_id = r.run_id AND label = 'Set'), CASE WHEN a.plan_id IS NULL THEN 'nothing: keep the default clocks' WHEN a.clocks = 1 THEN
+         (SELECT label FROM clocks c WHERE c.run_id = r.run_id AND c.clock_id = a.clock_id) ELSE a.clocks || ' clocks, one for each ' || a.granularity END) AS "set",
+       ifnull((SELECT text FROM screens s WHERE s.run_id = r.run_id AND label = 'Saves'), CASE WHEN a.plan_id IS NULL THEN 'nothing' ELSE printf('%.1f %% energy', -a.applied_energy_change_pct) ||
+         CASE WHEN a.energy_change_low_pct IS NULL THEN '' ELSE printf(' (90 %%: %.1f to %.1f)', -a.energy_change_high_pct, -a.energy_change_low_pct) END ||
+         printf(', time %+.1f %%', a.applied_time_change_pct) END) AS saves,
+       ifnull((SELECT text FROM screens s WHERE s.run_id = r.run_id AND label = 'Rests on'), ifnull('times of kernels: ' || CAST(round(r.measured_pct) AS INTEGER) || ' % measured, ' ||
+         CAST(round(100.0 - r.measured_pct) AS INTEGER) || ' % modelled or guessed', 'passes as the profile has them')) AS rests_on,
+       ifnull((SELECT text FROM screens s WHERE s.run_id = r.run_id AND label = 'Next'), 'rubato explore of this run alone says what to measure') AS next
+FROM runs r LEFT JOIN plans a ON a.plan_id = (SELECT p.plan_id FROM plans p JOIN runs o ON o.run_id = p.run_id WHERE p.run_id = r.run_id AND p.is_answer = 1
+                                              ORDER BY p.want = o.headline_want DESC, p.applied_energy_change_pct LIMIT 1);
 
 -- What a run's numbers rest on: shares of the time by where times of kernels come from.
 CREATE VIEW v_trust AS
@@ -223,7 +238,7 @@ SELECT m.measurement_id, m.created_utc, m.gpu, m.work, m.granularity, m.pairs, p
        m.measured_time_change_pct, m.measured_time_change_low_pct, m.measured_time_change_high_pct, m.energy_verdict, m.time_verdict
 FROM measurements m LEFT JOIN plans p ON p.plan_id = (
   SELECT q.plan_id FROM plans q JOIN runs r ON r.run_id = q.run_id WHERE q.granularity = m.granularity
-    AND abs(q.time_s - m.plan_time_s) <= 1e-9 * m.plan_time_s AND abs(q.energy_j - m.plan_energy_j) <= 1e-9 * m.plan_energy_j ORDER BY r.asked DESC, q.plan_id DESC LIMIT 1)
+    AND abs(q.time_s - m.plan_time_s) <= 1e-9 * m.plan_time_s AND abs(q.energy_j - m.plan_energy_j) <= 1e-9 * m.plan_energy_j ORDER BY r.asked DESC, q.want IS r.headline_want DESC, q.plan_id DESC LIMIT 1)
 WHERE m.kind = 'verify';
 
 -- Errors of the model, per kernel or class: of replays and of points held out.

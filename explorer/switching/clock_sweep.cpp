@@ -4,90 +4,54 @@
 
 namespace rubato {
 
-ClockSweep::ClockSweep(const PricedSequence& priced, Direction direction,
-                       std::vector<double> initial, const std::vector<bool>& exempt, bool record)
+ClockSweep::ClockSweep(const PricedSequence& priced, bool first_of_any_length)
     : priced_(priced),
       clocks_(priced.clocks().size()),
       size_(priced.sequence().size()),
       kinds_(priced.sequence().kinds().size()),
-      direction_(direction),
-      record_(record),
-      initial_(std::move(initial)),
+      initial_(clocks_, 0.0),
       open_(initial_),
-      open_begin_(initial_.size(), 0) {
-  read_kinds(exempt);
+      open_begin_(clocks_, 0) {
+  read_kinds(first_of_any_length);
   alike_ = groups_ == 1;
   best_.assign(groups_, infinity);  // step 0: runs begin with `initial`
-  if (record_) {
-    winners_.reserve(size_ * groups_);
-    winners_.resize(groups_);
-  }
+  winners_.reserve(size_ * groups_);
+  winners_.resize(groups_);
 }
 
-void ClockSweep::read_kinds(const std::vector<bool>& exempt) {
+void ClockSweep::read_kinds(bool first_of_any_length) {
   const std::span<const ChangeKind> kinds = priced_.sequence().kinds();
-  const std::size_t stride = initial_.size();
-  for (std::size_t q = 0; q < kinds_; ++q) {
-    const std::span<const std::uint32_t> groups = priced_.groups(q);
-    for (const std::uint32_t group : groups)
-      group_.push_back(static_cast<std::uint32_t>(groups_) + group);
-    group_.resize((q + 1) * stride, group_.back());
-    groups_ += kinds[q].groups;
-    // Backwards, the change leads into the run that the sweep leaves.
-    const std::span<const double> into = priced_.into(q);
-    begun_.insert(begun_.end(), into.begin(), into.end());
-    ended_.resize(ended_.size() + clocks_, 0.0);
-    ended_.resize((q + 1) * stride, infinity);
-  }
-  if (direction_ == Direction::backward) std::swap(begun_, ended_);
-
   std::vector<double> lengths_s;
-  for (const ChangeKind& kind : kinds) {
-    const auto same = std::ranges::find(lengths_s, kind.least_run_s);
+  for (std::size_t q = 0; q < kinds_; ++q) {
+    for (const std::uint32_t group : priced_.groups(q))
+      group_.push_back(static_cast<std::uint32_t>(groups_) + group);
+    groups_ += kinds[q].groups;
+    const auto same = std::ranges::find(lengths_s, kinds[q].least_run_s);
     window_of_kind_.push_back(static_cast<std::size_t>(same - lengths_s.begin()));
-    if (same == lengths_s.end()) lengths_s.push_back(kind.least_run_s);
+    if (same == lengths_s.end()) lengths_s.push_back(kinds[q].least_run_s);
   }
   if (lengths_s == std::vector{0.0}) return;
-  // The least length of a run depends on the change after it: backwards, the one it begins with.
-  window_per_kind_ = direction_ == Direction::backward && lengths_s.size() > 1;
-  if (window_per_kind_) {
-    lengths_s.clear();
-    for (const ChangeKind& kind : kinds) lengths_s.push_back(kind.least_run_s);
-  }
-  std::vector<double> values(stride, infinity);
-  for (std::size_t c = 0; c < exempt.size(); ++c) {
-    if (exempt[c]) values[c] = initial_[c];
-  }
-  for (const double least_s : lengths_s) windows_.emplace_back(least_s, values);
+  const std::vector<double> none(clocks_, infinity);
+  for (const double least_s : lengths_s)
+    windows_.emplace_back(least_s, first_of_any_length ? initial_ : none);
 }
 
 RunBegins ClockSweep::begins(std::span<const double> best, std::size_t first_step) const {
   return {.initial = initial_.data(),
           .best = best.data(),
           .first_step = static_cast<std::int64_t>(first_step),
-          .into = begun_.data(),
+          .into = priced_.into(0).data(),
           .group = group_.data(),
-          .clocks = initial_.size(),
+          .clocks = clocks_,
           .kinds = static_cast<std::int64_t>(kinds_),
           .groups = groups_};
 }
 
-RunBegins ClockSweep::window_begins(std::size_t window, RunBegins begins) const {
-  if (!window_per_kind_) return begins;
-  begins.into += window * begins.clocks;
-  begins.group += window * begins.clocks;
-  begins.kinds = 1;
-  return begins;
-}
-
 LaunchList ClockSweep::launches() const {
-  const std::span<const std::uint32_t> rows = priced_.sequence().rows();
-  const bool forward = direction_ == Direction::forward;
-  return {.first = forward ? rows.data() : rows.data() + size_ - 1,
-          .next = forward ? 1 : -1,
+  return {.first = priced_.sequence().rows().data(),
           .costs = priced_.row(0).data(),
           .times_s = priced_.times_s(0).data(),
-          .clocks = initial_.size()};
+          .clocks = clocks_};
 }
 
 RunStart ClockSweep::run_start(std::int64_t label, std::size_t clock) const {
@@ -98,22 +62,11 @@ RunStart ClockSweep::run_start(std::int64_t label, std::size_t clock) const {
   return {step, static_cast<std::uint16_t>(clock), kind};
 }
 
-double ClockSweep::closable(std::size_t kind, std::size_t clock) const {
-  if (window_per_kind_) {
-    double least = infinity;
-    for (const DwellWindow& window : windows_) least = std::min(least, window.value(clock));
-    return least;
-  }
-  const DwellWindow* window = window_of(kind);
-  return window == nullptr ? open_[clock] : window->value(clock);
-}
-
 void ClockSweep::step() {
   if (step_ > 0) choose_best_before();
   if (follow_open_) go_on_or_begin();
   const auto step = static_cast<std::int64_t>(step_);
-  for (std::size_t w = 0; w < windows_.size(); ++w)
-    least_ = windows_[w].step(launches(), window_begins(w, begins()), step, ended_.data());
+  for (DwellWindow& window : windows_) least_ = window.step(launches(), begins(), step);
   ++step_;
 }
 
@@ -124,12 +77,10 @@ void ClockSweep::choose_best_before() {
     first_best_step_ = step_;
   }
   if (alike_) {
-    best_.push_back(least_.value + priced_.before(0, next_launch()));
-    if (record_) {
-      const DwellWindow* window = window_of(0);
-      const std::size_t c = least_.clock;
-      winners_.push_back(run_start(window == nullptr ? open_begin_[c] : window->begin(c), c));
-    }
+    best_.push_back(least_.value + priced_.before(0, step_));
+    const DwellWindow* window = window_of(0);
+    const std::size_t c = least_.clock;
+    winners_.push_back(run_start(window == nullptr ? open_begin_[c] : window->begin(c), c));
   } else {
     choose_best_of_groups();
   }
@@ -144,8 +95,8 @@ void ClockSweep::choose_best_of_groups() {
   for (std::size_t q = 0; q < kinds_; ++q) {
     const DwellWindow* window = window_of(q);
     for (std::size_t c = 0; c < clocks_; ++c) {
-      const std::size_t i = q * initial_.size() + c;
-      const double value = closable(q, c) + ended_[i];
+      const std::size_t i = q * clocks_ + c;
+      const double value = window == nullptr ? open_[c] : window->value(c);
       if (!(value < best_[first + group_[i]])) continue;
       best_[first + group_[i]] = value;
       starts[group_[i]] = run_start(window == nullptr ? open_begin_[c] : window->begin(c), c);
@@ -153,10 +104,10 @@ void ClockSweep::choose_best_of_groups() {
   }
   std::size_t row = first;
   for (std::size_t q = 0; q < kinds_; ++q) {
-    const double before = priced_.before(q, next_launch());
+    const double before = priced_.before(q, step_);
     for (std::uint32_t g = 0; g < priced_.sequence().kinds()[q].groups; ++g) best_[row++] += before;
   }
-  if (record_) winners_.insert(winners_.end(), starts.begin(), starts.end());
+  winners_.insert(winners_.end(), starts.begin(), starts.end());
 }
 
 void ClockSweep::forget_old_starts() {
@@ -173,12 +124,8 @@ void ClockSweep::go_on_or_begin() {
   const LaunchList all = launches();
   const RunBegins begins = this->begins();
   const auto step = static_cast<std::int64_t>(step_);
-  if (alike_) {
-    const OpenRows open{open_.size(), open_.data(), open_begin_.data()};
-    least_ = clock_loops().back().any_length(open, all, begins, step, ended_.data());
-    return;
-  }
   const double* costs = all.costs + all.row(step);
+  LeastValue least;
   for (std::size_t c = 0; c < clocks_; ++c) {
     const RunBegins::Begin begun = begins.at(step, c);
     if (begun.value < open_[c]) {
@@ -186,16 +133,13 @@ void ClockSweep::go_on_or_begin() {
       open_begin_[c] = begun.label;
     }
     open_[c] += costs[c];
+    if (open_[c] < least.value) least = {open_[c], c};
   }
+  least_ = least;
 }
 
 std::vector<ClockRun> ClockSweep::open_runs(std::size_t clock) const {
   return trace_back(run_start(open_begin_[clock], clock));
-}
-
-std::vector<ClockRun> ClockSweep::closable_runs(std::size_t kind, std::size_t clock) const {
-  const DwellWindow* window = window_of(kind);
-  return window == nullptr ? open_runs(clock) : trace_back(run_start(window->begin(clock), clock));
 }
 
 std::vector<ClockRun> ClockSweep::trace_back(RunStart last) const {
@@ -205,7 +149,7 @@ std::vector<ClockRun> ClockSweep::trace_back(RunStart last) const {
     runs.push_back({priced_.clocks()[last.clock], end - last.step});
     if (last.step == 0) break;
     end = last.step;
-    last = winner(last.step, group_[last.kind * initial_.size() + last.clock]);
+    last = winner(last.step, group_[last.kind * clocks_ + last.clock]);
   }
   std::ranges::reverse(runs);
   return runs;

@@ -1,18 +1,15 @@
 #pragma once
-// One sweep of the dynamic program over launches, forwards or backwards.
+// One sweep of the dynamic program over launches.
 
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
 
-#include "explorer/switching/clock_loops.hpp"
 #include "explorer/switching/dwell_window.hpp"
 #include "explorer/switching/launch_dp.hpp"
 
 namespace rubato {
-
-enum class Direction { forward, backward };
 
 /// Where the best run that ends with a launch begins.
 struct RunStart {
@@ -22,19 +19,13 @@ struct RunStart {
 };
 
 /// A dynamic program whose states are clocks. After each step (launch) it has the least value per
-/// clock, over all ways to change clocks before. Backwards, the last run of the sequence need only
-/// be as long as the least demanding kind of change asks for: a relaxation if kinds differ.
+/// clock, over all ways to change clocks before.
 class ClockSweep {
  public:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-  /// @param initial  value before the first step, shape [padded clocks]; infinity: not a clock to
-  /// begin with
-  /// @param exempt   shape [clocks]: where the first run of the sweep may be of any length; empty:
-  /// nowhere
-  /// @param record   keep what open_runs() and closable_runs() need
-  ClockSweep(const PricedSequence& priced, Direction direction, std::vector<double> initial,
-             const std::vector<bool>& exempt, bool record);
+  /// @param first_of_any_length  the first run may be shorter than changes allow
+  ClockSweep(const PricedSequence& priced, bool first_of_any_length);
 
   /// All launches. A repeat of a block that only does again what the repeat before did is not gone
   /// through: all further ones are added at once.
@@ -42,13 +33,9 @@ class ClockSweep {
 
   /// Least value with the last run at this clock and still open: it may have any length.
   [[nodiscard]] double open(std::size_t clock) const { return open_[clock]; }
-  /// As open(), with the last run long enough for a change of this kind; backwards, for the change
-  /// that follows the run in the sequence.
-  [[nodiscard]] double closable(std::size_t kind, std::size_t clock) const;
 
-  /// The runs behind open(clock), or behind closable(kind, clock), after the last step.
+  /// The runs behind open(clock), after the last step.
   [[nodiscard]] std::vector<ClockRun> open_runs(std::size_t clock) const;
-  [[nodiscard]] std::vector<ClockRun> closable_runs(std::size_t kind, std::size_t clock) const;
 
  private:
   // All that the next steps depend on, to be compared with itself one repeat later.
@@ -78,19 +65,13 @@ class ClockSweep {
   void skip(const State& before, std::size_t block, std::size_t count);
   [[nodiscard]] RunStart winner(std::size_t step, std::size_t group) const;
 
-  /// Position in the sequence of the launch that follows a change made before this step.
-  [[nodiscard]] std::size_t next_launch() const {
-    return direction_ == Direction::forward ? step_ : size_ - step_;
-  }
-  void read_kinds(const std::vector<bool>& exempt);
+  void read_kinds(bool first_of_any_length);
   void choose_best_before();
   void choose_best_of_groups();
   void go_on_or_begin();
   void forget_old_starts();
   [[nodiscard]] RunBegins begins() const { return begins(best_, first_best_step_); }
   [[nodiscard]] RunBegins begins(std::span<const double> best, std::size_t first_step) const;
-  /// Beginnings of runs for a window: by all kinds of change, or by its own kind only.
-  [[nodiscard]] RunBegins window_begins(std::size_t window, RunBegins begins) const;
   [[nodiscard]] LaunchList launches() const;
   [[nodiscard]] RunStart run_start(std::int64_t label, std::size_t clock) const;
   [[nodiscard]] const DwellWindow* window_of(std::size_t kind) const {
@@ -100,20 +81,16 @@ class ClockSweep {
 
   const PricedSequence& priced_;
   std::size_t clocks_, size_, kinds_;
-  Direction direction_;
-  bool record_;
   bool alike_ = false;       ///< all changes are: one run is the best before a step for all clocks
   bool follow_open_ = true;  ///< open_ is needed before the end
   std::size_t step_ = 0;
-  std::size_t groups_ = 0;             ///< of all kinds
-  std::vector<std::uint32_t> group_;   ///< [kinds x padded clocks] place in a row of best_
-  std::vector<double> begun_, ended_;  ///< [kinds x padded clocks] added where runs begin or end
-  std::vector<double> initial_;
+  std::size_t groups_ = 0;            ///< of all kinds
+  std::vector<std::uint32_t> group_;  ///< [kinds x clocks] place in a row of best_
+  std::vector<double> initial_;       ///< shape [clocks]: 0
   std::vector<double> open_;
   std::vector<std::int64_t> open_begin_;  ///< RunBegins labels
   std::vector<DwellWindow> windows_;      ///< none if runs may have any length
   std::vector<std::size_t> window_of_kind_;
-  bool window_per_kind_ = false;     ///< backwards, where their lengths differ
   LeastValue least_;                 ///< of a run that ended, if alike_; infinite before any step
   std::vector<double> best_;         ///< [steps kept x groups] least value to change clocks from
   std::size_t first_best_step_ = 0;  ///< first step kept in best_

@@ -10,10 +10,7 @@ namespace rubato {
 void ClockSweep::run_to_end() {
   // At the end the values of open runs follow from a window: no need to keep them at each step.
   follow_open_ = !alike_ || windows_.empty();
-  std::vector<LaunchBlock> blocks(priced_.sequence().blocks().begin(),
-                                  priced_.sequence().blocks().end());
-  if (direction_ == Direction::backward) std::ranges::reverse(blocks);
-  for (const LaunchBlock& block : blocks) {
+  for (const LaunchBlock& block : priced_.sequence().blocks()) {
     State before;
     for (std::size_t repeat = 1; repeat <= block.repeats; ++repeat) {
       for (std::size_t i = 0; i < block.launches; ++i) step();
@@ -64,13 +61,12 @@ bool ClockSweep::repeats(const State& before, std::size_t block) const {
   }
   const RunBegins begins_before = begins(before.best, before.first_best_step);
   for (std::size_t w = 0; w < windows_.size(); ++w) {
-    if (!windows_[w].repeats(before.windows[w], launches(), window_begins(w, begins_before),
-                             window_begins(w, begins()), static_cast<std::int64_t>(step_), later,
-                             apart))
+    if (!windows_[w].repeats(before.windows[w], launches(), begins_before, begins(),
+                             static_cast<std::int64_t>(step_), later, apart))
       return false;
   }
   std::vector<bool> same_start;
-  return !record_ || winners_repeat(block, same_start);
+  return winners_repeat(block, same_start);
 }
 
 // Whether the runs behind the last two repeats' changes are alike.
@@ -92,20 +88,18 @@ void ClockSweep::skip(const State& before, std::size_t block, std::size_t count)
   const double more = (base() - before.base) * static_cast<double>(count);
   const std::size_t steps = block * count;
   const auto launches = static_cast<std::int64_t>(steps), kinds = static_cast<std::int64_t>(kinds_);
-  if (record_) {
-    Skip& skipped = skips_.emplace_back(Skip{.first = step_,
-                                             .steps = steps,
-                                             .block = block,
-                                             .first_winner = winners_.size() - block * groups_,
-                                             .same_start = {}});
-    (void)winners_repeat(block, skipped.same_start);
-  }
+  Skip& skipped = skips_.emplace_back(Skip{.first = step_,
+                                           .steps = steps,
+                                           .block = block,
+                                           .first_winner = winners_.size() - block * groups_,
+                                           .same_start = {}});
+  (void)winners_repeat(block, skipped.same_start);
   for (std::size_t c = 0; c < clocks_; ++c) {
     open_[c] += more;
     if (open_begin_[c] != before.open_begin[c]) open_begin_[c] += launches * kinds;
   }
   for (std::size_t w = 0; w < windows_.size(); ++w)
-    windows_[w].skip(before.windows[w], launches, window_begins(w, begins()).kinds, more);
+    windows_[w].skip(before.windows[w], launches, kinds, more);
   for (double& value : best_) value += more;
   least_.value += more;
   first_best_step_ += steps;

@@ -5,29 +5,75 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
-#include "explorer/switching/clock_loops.hpp"
-
 namespace rubato {
+
+/// The least of some values and the first clock that has it.
+struct LeastValue {
+  double value = std::numeric_limits<double>::infinity();
+  std::size_t clock = 0;
+};
+
+/// Launches in order. Rows have shape [clocks].
+struct LaunchList {
+  const std::uint32_t* first;  ///< row of the first launch
+  const double* costs;         ///< rows: priced launches, added to every run
+  const double* times_s;       ///< rows: times of launches
+  std::size_t clocks;
+
+  [[nodiscard]] std::size_t row(std::int64_t step) const { return first[step] * clocks; }
+};
+
+/// The least cost of all that comes before a run, for runs that begin with each launch: earlier
+/// runs, and the change into this one. Changes are of one or several kinds. Each kind has the
+/// clocks in groups of its own (ChangeKind).
+struct RunBegins {
+  const double* initial;       ///< shape [clocks], of runs that begin with the first launch
+  const double* best;          ///< [launches x groups of all kinds]: least value before a launch
+  std::int64_t first_step;     ///< launch that `best` begins with
+  const double* into;          ///< [kinds x clocks], added
+  const std::uint32_t* group;  ///< [kinds x clocks], place in a row of `best`
+  std::size_t clocks;
+  std::int64_t kinds;
+  std::size_t groups;
+
+  /// Changes are all alike: only `best` differs from one launch to another.
+  [[nodiscard]] bool alike() const { return groups == 1; }
+
+  /// The beginning of a run.
+  struct Begin {
+    double value;
+    std::int64_t label;  ///< first launch and kind of change as one number: step * kinds + kind
+  };
+  [[nodiscard]] Begin at(std::int64_t step, std::size_t clock) const {
+    if (step == 0) return {initial[clock], 0};
+    Begin least{std::numeric_limits<double>::infinity(), step * kinds};
+    const double* before = best + static_cast<std::size_t>(step - first_step) * groups;
+    for (std::int64_t kind = 0; kind < kinds; ++kind) {
+      const std::size_t i = static_cast<std::size_t>(kind) * clocks + clock;
+      const double value = before[group[i]] + into[i];
+      if (value < least.value) least = {value, step * kinds + kind};
+    }
+    return least;
+  }
+};
 
 /// A sliding window over the starts of runs. As launches go by, it has for each clock the best of
 /// the runs that are long enough. A start counts from the launch on with which its run reaches the
-/// least length at that clock. Each launch is one loop over vectors of clocks, whatever the kinds
-/// of change.
+/// least length at that clock.
 class DwellWindow {
  public:
   /// @param least_s  length of the shortest run, > 0
-  /// @param values   to begin with, shape [padded clocks]; infinity: there is no run yet
-  DwellWindow(double least_s, std::vector<double> values,
-              const ClockLoops& loops = clock_loops().back());
+  /// @param values   to begin with, shape [clocks]; infinity: there is no run yet
+  DwellWindow(double least_s, std::vector<double> values);
 
   /// @param step    one more than at the call before
   /// @param begins  of all launches from oldest() to this one
   /// @return        the least value of a run that ends with this launch
-  LeastValue step(const LaunchList& launches, const RunBegins& begins, std::int64_t step,
-                  const double* ended);
+  LeastValue step(const LaunchList& launches, const RunBegins& begins, std::int64_t step);
 
   /// Value of the best run, its launches included; infinity if none is long enough.
   [[nodiscard]] double value(std::size_t clock) const { return value_[clock]; }
@@ -37,7 +83,7 @@ class DwellWindow {
   [[nodiscard]] std::int64_t oldest() const { return std::ranges::min(waiting_); }
 
   /// Values and labels of the best runs of any length, those that wait included.
-  /// @param value, begin  filled, shape [padded clocks]
+  /// @param value, begin  filled, shape [clocks]
   void open_runs(const LaunchList& launches, const RunBegins& begins, std::int64_t steps,
                  std::span<double> value, std::span<std::int64_t> begin) const;
 
@@ -54,7 +100,9 @@ class DwellWindow {
   void skip(const DwellWindow& before, std::int64_t launches, std::int64_t kinds, double cost);
 
  private:
-  const ClockLoops* loops_;
+  template <bool alike>
+  LeastValue step_of(const LaunchList& launches, const RunBegins& begins, std::int64_t step);
+
   double least_s_;
   std::vector<double> value_;
   std::vector<std::int64_t> begin_;

@@ -10,37 +10,6 @@ namespace rubato {
 
 namespace {
 
-constexpr double infinity = ClockSweep::infinity;
-
-// 0 at the clocks to begin with, infinity elsewhere. Shape [padded clocks].
-std::vector<double> only(const PricedSequence& priced, std::optional<std::size_t> first) {
-  const std::size_t clocks = priced.clocks().size();
-  std::vector<double> initial(padded(clocks), infinity);
-  if (first) {
-    initial[*first] = 0.0;
-  } else {
-    std::fill_n(initial.begin(), clocks, 0.0);
-  }
-  return initial;
-}
-
-// Position of the kind of a change from one clock to another.
-std::size_t kind_of(const PricedSequence& priced, std::size_t from, std::size_t to) {
-  return priced.sequence().kind_position(priced.clocks()[from], priced.clocks()[to]);
-}
-
-// Cost at the end of an iteration: 0 at the first clock, elsewhere that of the change back to it.
-// Shape [padded clocks].
-std::vector<double> change_back(const PricedSequence& priced, std::size_t first) {
-  std::vector<double> values = only(priced, {});
-  for (std::size_t c = 0; c < priced.clocks().size(); ++c) {
-    if (c == first) continue;
-    const std::size_t kind = kind_of(priced, c, first);
-    values[c] = priced.into(kind)[first] + priced.before(kind, 0);
-  }
-  return values;
-}
-
 std::vector<std::uint32_t> all_clocks(const LaunchSequence& sequence) {
   std::vector<std::uint32_t> clocks(sequence.clocks());
   std::iota(clocks.begin(), clocks.end(), 0U);
@@ -54,30 +23,22 @@ PricedSequence::PricedSequence(const LaunchSequence& sequence, Price price)
 
 PricedSequence::PricedSequence(const LaunchSequence& sequence, Price price,
                                std::vector<std::uint32_t> clocks)
-    : sequence_(&sequence),
-      price_(price),
-      clocks_(std::move(clocks)),
-      stride_(padded(clocks_.size())) {
+    : sequence_(&sequence), price_(price), clocks_(std::move(clocks)) {
   const ProfileTable& table = sequence.problem().per_launch;
-  rows_.reserve(table.rows() * stride_);
-  times_s_.reserve(table.rows() * stride_);
+  rows_.reserve(table.rows() * clocks_.size());
+  times_s_.reserve(table.rows() * clocks_.size());
   for (std::size_t row = 0; row < table.rows(); ++row) {
     for (const std::uint32_t clock : clocks_) {
       times_s_.push_back(table.times_s(row)[clock]);
       rows_.push_back(price.of({times_s_.back(), table.energies_j(row)[clock]}));
     }
-    times_s_.resize((row + 1) * stride_, times_s_.back());
-    rows_.resize((row + 1) * stride_, rows_.back());
   }
   price_changes();
 }
 
 PricedSequence::PricedSequence(const LaunchSequence& sequence, std::span<const double> launch_costs,
                                std::vector<double> change_w)
-    : sequence_(&sequence),
-      clocks_(all_clocks(sequence)),
-      stride_(padded(clocks_.size())),
-      change_w_(std::move(change_w)) {
+    : sequence_(&sequence), clocks_(all_clocks(sequence)), change_w_(std::move(change_w)) {
   const ProfileTable& table = sequence.problem().per_launch;
   assert(launch_costs.size() == table.rows() * clocks_.size());
   assert(change_w_.size() == sequence.size());
@@ -87,8 +48,6 @@ PricedSequence::PricedSequence(const LaunchSequence& sequence, std::span<const d
         launch_costs.subspan(row * clocks_.size(), clocks_.size());
     times_s_.insert(times_s_.end(), times_s.begin(), times_s.end());
     rows_.insert(rows_.end(), costs.begin(), costs.end());
-    times_s_.resize((row + 1) * stride_, times_s_.back());
-    rows_.resize((row + 1) * stride_, rows_.back());
   }
   price_changes();
 }
@@ -99,7 +58,6 @@ void PricedSequence::price_changes() {
       into_.push_back(price_.of(kind.into[clock]));
       groups_.push_back(kind.group_of_clock[clock]);
     }
-    into_.resize(padded(into_.size()), infinity);
   }
 }
 
@@ -130,10 +88,8 @@ std::vector<std::uint32_t> useful_clocks(const LaunchSequence& sequence, Price p
   return useful;
 }
 
-PricedRuns cheapest_open(const PricedSequence& priced, std::optional<std::size_t> first,
-                         bool first_of_any_length) {
-  const std::vector<bool> exempt(first_of_any_length ? priced.clocks().size() : 0, true);
-  ClockSweep sweep(priced, Direction::forward, only(priced, first), exempt, true);
+PricedRuns cheapest_open(const PricedSequence& priced, bool first_of_any_length) {
+  ClockSweep sweep(priced, first_of_any_length);
   sweep.run_to_end();
   std::size_t last = 0;
   for (std::size_t c = 1; c < priced.clocks().size(); ++c) {
@@ -142,45 +98,13 @@ PricedRuns cheapest_open(const PricedSequence& priced, std::optional<std::size_t
   return {sweep.open(last), sweep.open_runs(last)};
 }
 
-PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first) {
-  ClockSweep sweep(priced, Direction::forward, only(priced, first), {}, true);
-  sweep.run_to_end();
-  const std::vector<double> back = change_back(priced, first);
-  double best = sweep.open(first);
-  std::size_t last = first;
-  for (std::size_t c = 0; c < priced.clocks().size(); ++c) {
-    if (c == first) continue;
-    const double value = sweep.closable(kind_of(priced, c, first), c) + back[c];
-    if (!(value < best)) continue;
-    best = value;
-    last = c;
+std::vector<ClockRun> closed(const LaunchSequence& sequence, std::vector<ClockRun> runs) {
+  while (runs.size() > 1 && !iteration_cost(sequence, runs)) {
+    const std::size_t launches = runs.back().launches;
+    runs.pop_back();
+    runs.back().launches += launches;
   }
-  return {best, last == first ? sweep.open_runs(last)
-                              : sweep.closable_runs(kind_of(priced, last, first), last)};
-}
-
-std::vector<double> bounds_by_first_clock(const PricedSequence& priced) {
-  const std::size_t clocks = priced.clocks().size();
-  const std::span<const ChangeKind> kinds = priced.sequence().kinds();
-  const auto swept = [&](Direction direction, bool last_of_any_length) {
-    const std::vector<bool> exempt(last_of_any_length ? clocks : 0, true);
-    ClockSweep sweep(priced, direction, only(priced, {}), exempt, false);
-    sweep.run_to_end();
-    return sweep;
-  };
-  // Either the last run is at the first clock too and may be of any length, or it changes back.
-  const ClockSweep begins_there = swept(Direction::backward, true),
-                   ends_there = swept(Direction::forward, false),
-                   changes_back = swept(Direction::backward, false);
-  std::vector<double> bounds(clocks);
-  for (std::size_t c = 0; c < clocks; ++c) {
-    double change = infinity;
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind)
-      change = std::min(change, priced.into(kind)[c] + priced.before(kind, 0));
-    const double same = std::max(begins_there.closable(0, c), ends_there.open(c));
-    bounds[c] = std::min(same, changes_back.closable(0, c) + change);
-  }
-  return bounds;
+  return runs;
 }
 
 }  // namespace rubato

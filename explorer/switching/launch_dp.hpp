@@ -3,11 +3,9 @@
 // programs with clocks as states.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "explorer/switching/clock_loops.hpp"
 #include "explorer/switching/launch_sequence.hpp"
 
 namespace rubato {
@@ -24,8 +22,7 @@ struct Price {
 };
 
 /// A launch sequence at one price, perhaps without some clocks. Immutable. Rows have shape
-/// [padded clocks]. Behind the clocks, a launch is as at the last clock, and a change costs
-/// infinity.
+/// [clocks].
 class PricedSequence {
  public:
   /// All clocks.
@@ -45,15 +42,15 @@ class PricedSequence {
   [[nodiscard]] std::span<const std::uint32_t> clocks() const noexcept { return clocks_; }
   /// Priced launch of a table row at every clock.
   [[nodiscard]] std::span<const double> row(std::size_t row) const noexcept {
-    return {rows_.data() + row * stride_, stride_};
+    return {rows_.data() + row * clocks_.size(), clocks_.size()};
   }
   /// Time of a launch of a table row at every clock, s.
   [[nodiscard]] std::span<const double> times_s(std::size_t row) const noexcept {
-    return {times_s_.data() + row * stride_, stride_};
+    return {times_s_.data() + row * clocks_.size(), clocks_.size()};
   }
   /// Priced changes of one kind to every clock.
   [[nodiscard]] std::span<const double> into(std::size_t kind) const noexcept {
-    return {into_.data() + kind * stride_, stride_};
+    return {into_.data() + kind * clocks_.size(), clocks_.size()};
   }
   /// What a change of a kind before a launch costs beyond into(), the same for all clocks.
   [[nodiscard]] double before(std::size_t kind, std::size_t launch) const noexcept {
@@ -70,9 +67,8 @@ class PricedSequence {
   const LaunchSequence* sequence_;
   Price price_;
   std::vector<std::uint32_t> clocks_;
-  std::size_t stride_;
-  std::vector<double> rows_, times_s_;  ///< [table rows x padded clocks]
-  std::vector<double> into_;            ///< [kinds x padded clocks]
+  std::vector<double> rows_, times_s_;  ///< [table rows x clocks]
+  std::vector<double> into_;            ///< [kinds x clocks]
   std::vector<std::uint32_t> groups_;   ///< [kinds x clocks]
   std::vector<double> change_w_;        ///< [launches], or empty: as price_
 };
@@ -89,19 +85,16 @@ struct PricedRuns {
   std::vector<ClockRun> runs;
 };
 
-/// The cheapest plan that begins with clock `first` (nothing: with any clock) and need not change
-/// back for the next iteration. So its value is a lower bound for all plans.
+/// The cheapest plan, which need not change back for the next iteration. So its value is a lower
+/// bound for all plans.
 /// @param first_of_any_length  the first run may be shorter than changes allow
 /// O(launches x clocks) time, O(launches x groups of clocks) memory.
 [[nodiscard]] PricedRuns cheapest_open(const PricedSequence& priced,
-                                       std::optional<std::size_t> first = {},
                                        bool first_of_any_length = false);
 
-/// The cheapest plan that begins with clock `first`, the change back to it included. Exact.
-[[nodiscard]] PricedRuns cheapest_round(const PricedSequence& priced, std::size_t first);
-
-/// For every first clock a lower bound on the plans that begin with it, shape [priced clocks]. It
-/// is at least the value of cheapest_open() with that clock, up to rounding.
-[[nodiscard]] std::vector<double> bounds_by_first_clock(const PricedSequence& priced);
+/// Runs whose last one may be too short for the change back to the first clock: its launches then
+/// get the clock of the run before, until it is long enough.
+[[nodiscard]] std::vector<ClockRun> closed(const LaunchSequence& sequence,
+                                           std::vector<ClockRun> runs);
 
 }  // namespace rubato

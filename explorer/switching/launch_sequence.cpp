@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/numbers.hpp"
+#include "traces/launch_limit.hpp"
 
 namespace rubato {
 
@@ -37,7 +38,10 @@ LaunchSequence::LaunchSequence(const SwitchingProblem& problem) : problem_(&prob
   for (const Segment& segment : problem.trace.segments)
     blocks_.push_back({segment.launches.size(), segment.repeat});
   const SwitchModel& model = problem.switching;
-  if (!model.mem) {
+  const bool one_memory = std::ranges::all_of(problem.clocks, [&](const ClockPair& clock) {
+    return clock.mem == problem.clocks.front().mem;
+  });
+  if (!model.mem || one_memory) {
     kinds_.push_back(kind_of_cost(problem, model.core));
     return;
   }
@@ -90,6 +94,7 @@ std::vector<ClockRun> runs_of(std::span<const std::uint32_t> clocks) {
 }
 
 std::vector<ClockRun> runs_of(const Trace& trace, const Plan& plan) {
+  refuse_to_list_too_many(trace.segments);
   std::vector<std::uint32_t> clocks;
   std::size_t first = 0;
   for (const Segment& segment : plan.segments_of(trace)) {

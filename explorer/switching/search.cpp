@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
-#include <numeric>
 #include <utility>
 
 #include "common/algorithms/parallel.hpp"
@@ -12,7 +10,6 @@
 #include "common/numbers.hpp"
 #include "explorer/switching/clock_sweep.hpp"
 #include "explorer/switching/launch_dp.hpp"
-#include "explorer/switching/run_clocks.hpp"
 #include "explorer/switching/run_crossing.hpp"
 
 namespace rubato {
@@ -32,7 +29,7 @@ class SwitchingSearch {
     // Sums of the same times in different orders differ by rounding.
     constexpr double rounding = 1e-12;
     budget_s_ = problem.budget_s * (1.0 + rounding);
-    // With more launches x clocks, first clocks are not tried apart: it costs more than it proves.
+    // With more launches x clocks a program takes long: few prices are tried and few plans joined.
     constexpr std::size_t fine_cells = 4'000'000;
     fine_ = sequence_.size() * sequence_.clocks() <= fine_cells;
   }
@@ -54,9 +51,7 @@ class SwitchingSearch {
     }
     if (slow_ && slow_->total.time_s > budget_s_ && quick_ && quick_->total.time_s <= budget_s_)
       find_price();
-    const std::vector<Candidate> nearest = nearest_plans();
-    join_plans(nearest);
-    if (fine_) change_clocks_of_runs(nearest);
+    join_plans(nearest_plans());
     return solution();
   }
 
@@ -79,9 +74,15 @@ class SwitchingSearch {
     if (!best_ || candidate.total.energy_j < best_->total.energy_j) best_ = candidate;
   }
 
+  // The bound leaves out the change back to the first clock.
   [[nodiscard]] AtPrice looked_up(Price price) const {
-    const PricedSequence priced(sequence_, price, useful_clocks(sequence_, price));
-    return fine_ ? by_first_clock(priced) : by_any_clock(priced);
+    PricedRuns open =
+        cheapest_open(PricedSequence(sequence_, price, useful_clocks(sequence_, price)));
+    AtPrice found{.bound = open.value, .best = {}};
+    std::vector<ClockRun> runs = closed(sequence_, std::move(open.runs));
+    if (const auto total = iteration_cost(sequence_, runs))
+      found.best = Candidate{std::move(runs), *total};
+    return found;
   }
   AtPrice at_price(Price price) {
     AtPrice found = looked_up(price);
@@ -191,54 +192,6 @@ class SwitchingSearch {
     return search.price_w();
   }
 
-  void offer(AtPrice& found, const Price& price, const std::vector<ClockRun>& runs) const {
-    const auto total = iteration_cost(sequence_, runs);
-    if (!total) return;
-    if (!found.best || price.of(*total) < price.of(found.best->total))
-      found.best = Candidate{runs, *total};
-  }
-
-  // Solves first clocks by rising bound, until no other can be cheaper or enough were solved.
-  [[nodiscard]] AtPrice by_first_clock(const PricedSequence& priced) const {
-    constexpr std::size_t most_rounds = 128, at_once = 2;
-    constexpr double close_enough = 1e-7;
-    const std::vector<double> bounds = bounds_by_first_clock(priced);
-    std::vector<std::size_t> order(bounds.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::sort(order, {}, [&](std::size_t c) { return std::pair(bounds[c], c); });
-    AtPrice found;
-    double least = ClockSweep::infinity;
-    for (std::size_t i = 0; i < order.size(); i += at_once) {
-      found.bound = std::min(least, bounds[order[i]]);
-      if (bounds[order[i]] >= least * (1.0 - close_enough) || i >= most_rounds) return found;
-      std::vector<PricedRuns> rounds(std::min(at_once, order.size() - i));
-      parallel_for(rounds.size(),
-                   [&](std::size_t r) { rounds[r] = cheapest_round(priced, order[i + r]); });
-      for (const PricedRuns& round : rounds) {
-        least = std::min(least, round.value);
-        offer(found, priced.price(), round.runs);
-      }
-    }
-    found.bound = least;
-    return found;
-  }
-
-  // The bound leaves out the change back to the first clock. If the last run is too short for that
-  // change, its launches get the clock of the run before.
-  [[nodiscard]] AtPrice by_any_clock(const PricedSequence& priced) const {
-    PricedRuns open = cheapest_open(priced);
-    AtPrice found{.bound = open.value, .best = {}};
-    constexpr int most_runs_dropped = 16;
-    for (int i = 0; i < most_runs_dropped && !found.best; ++i) {
-      offer(found, priced.price(), open.runs);
-      if (open.runs.size() == 1) break;
-      const std::size_t launches = open.runs.back().launches;
-      open.runs.pop_back();
-      open.runs.back().launches += launches;
-    }
-    return found;
-  }
-
   void raise_bound(double value, double price_w) {
     const double bound = value - price_w * budget_s_;
     lower_bound_ = std::max(lower_bound_, bound);
@@ -293,17 +246,6 @@ class SwitchingSearch {
         const auto joined = join(sequence_, before.runs, after.runs, budget_s_);
         if (!joined.empty()) consider(joined);
       }
-    }
-  }
-
-  // A plan that just misses the budget is often cut into the right runs, at clocks not quite right.
-  void change_clocks_of_runs(std::vector<Candidate> plans) {
-    plans.resize(std::min(plans.size(), std::size_t{8}));
-    if (best_) plans.push_back(*best_);
-    for (const Candidate& plan : plans) {
-      if (plan.runs.size() < 2 || within(enough_)) continue;
-      const auto changed = with_new_clocks(sequence_, plan.runs, budget_s_, context_);
-      if (!changed.empty()) consider(changed);
     }
   }
 

@@ -30,8 +30,7 @@ struct SwitchingSolution {
 /// - At a price the cheapest plan is found by dynamic programs (launch_dp.hpp). Its value less
 ///   price x budget is a lower bound on the energy.
 /// - The price of the highest bound is found by cutting planes.
-/// - Plans on either side of the budget are cut and joined (run_crossing.hpp), and their runs get
-///   new clocks (run_clocks.hpp).
+/// - Plans on either side of the budget are cut and joined (run_crossing.hpp).
 /// @param starts    further plans to begin with; those that break a rule are ignored
 /// @param gap_frac  (energy - bound) / energy at which the search ends, >= 0; 0: up to the rounding
 ///                  of sums

@@ -197,15 +197,20 @@ std::vector<ClassEnergy> class_energies(const Trace& step, const PowerScales& sc
 }
 
 constexpr const char* power_error_key = "residual_power_mape_pct";
+constexpr const char* captured_powers_key = "captures_with_power";
 
 std::string captured_clock_key(std::size_t capture) {
   return fmt::format("capture_{}_core_mhz", capture + 1);
 }
 
-void write_errors(const CaptureFit& fit, std::span<const CaptureObservation> captures, bool logged,
-                  GpuSpec& spec) {
+void write_errors(const CaptureFit& fit, std::span<const CaptureObservation> captures,
+                  std::size_t logged, GpuSpec& spec) {
   spec.fit_errors["residual_time_mape_pct"] = percent * fit.time_error;
-  if (logged) spec.fit_errors[power_error_key] = percent * fit.power_error;
+  spec.fit_errors.erase(captured_powers_key);  // of what the frame was fitted to
+  if (logged > 0) {
+    spec.fit_errors[power_error_key] = percent * fit.power_error;
+    spec.fit_errors[captured_powers_key] = static_cast<double>(logged);
+  }
   for (std::size_t i = 0; i < captures.size(); ++i)
     spec.fit_errors[captured_clock_key(i)] = effective_core_mhz(spec, captures[i].clock);
 }
@@ -248,8 +253,11 @@ std::vector<double> captured_core_mhz(const GpuSpec& spec) {
   return clocks;
 }
 
-bool has_captured_power(const GpuSpec& spec) {
-  return !captured_core_mhz(spec).empty() && spec.fit_errors.contains(power_error_key);
+std::size_t captured_powers(const GpuSpec& spec) {
+  const auto found = spec.fit_errors.find(captured_powers_key);
+  if (found != spec.fit_errors.end()) return static_cast<std::size_t>(found->second);
+  // Specs that were fitted before this was written say only that there was a log.
+  return !captured_core_mhz(spec).empty() && spec.fit_errors.contains(power_error_key) ? 1 : 0;
 }
 
 CaptureFit fit_captures(const GpuSpec& frame, const Trace& step,
@@ -298,7 +306,7 @@ CaptureFit fit_captures(const GpuSpec& frame, const Trace& step,
                                 .coefficients = kernels[k].coefficients});
   }
   fit.spec.calibrated = true;
-  write_errors(fit, captures, !runs.empty(), fit.spec);
+  write_errors(fit, captures, runs.size(), fit.spec);
   fit.spec.sources["kernels"] = fmt::format("fitted by rubato {} calibrate to {} captures of {}",
                                             program_version(), captures.size(), step.name);
   fit.spec.sources["uncertainty"] =

@@ -2,6 +2,7 @@
 // Kernels of one step fitted to captures of that step at several clocks: times per kernel, energies
 // per class from power logs. So a GPU is calibrated without micro-benchmarks. docs/models.md.
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,8 +43,8 @@ struct CaptureFit {
 /// order: there times are known. Empty: its kernels were not fitted to captures.
 [[nodiscard]] std::vector<double> captured_core_mhz(const GpuSpec& spec);
 
-/// Whether power logs of such captures were read too.
-[[nodiscard]] bool has_captured_power(const GpuSpec& spec);
+/// Of how many of these captures power logs were read too.
+[[nodiscard]] std::size_t captured_powers(const GpuSpec& spec);
 
 /// Fits cycles, DRAM bytes and fixed time of every kernel of `step`. Where captures leave freedom,
 /// a kernel is as anchored() has it (the prior). Core energies are scaled by class, and base power

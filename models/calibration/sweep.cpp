@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/byte_source.hpp"
 #include "common/csv.hpp"
 #include "common/error.hpp"
+#include "common/json.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
 #include "common/text.hpp"
@@ -24,7 +28,7 @@ namespace {
 // Where the file has what a row may say.
 struct RowSources {
   SweepSource core;
-  std::optional<SweepSource> mem, gpu, time, power, energy, cap, count, pass;
+  std::optional<SweepSource> mem, gpu, time, power, energy, cap, count, pass, kind;
   std::optional<SweepSource> bytes, reads, writes, active;  ///< of DRAM
   std::vector<SweepSource> name;                            ///< its parts, at least one
 };
@@ -39,6 +43,7 @@ RowSources sources_in(const SweepReader& in) {
                    .cap = in.find("power_cap_w"),
                    .count = in.find("count"),
                    .pass = in.find_any({"pass", "instruction"}),
+                   .kind = in.find("class"),
                    .bytes = in.find("dram_bytes"),
                    .reads = in.find("dram_read_transactions"),
                    .writes = in.find("dram_write_transactions"),
@@ -174,6 +179,16 @@ void place_in_iteration(SweepReader& in, std::size_t row, const RowSources& from
   }
 }
 
+// @param unknown  names that are no class: the column may mean something else
+void set_class(const SweepReader& in, std::size_t row, const RowSources& from, SweepKernel& kernel,
+               std::set<std::string>& unknown) {
+  if (!from.kind || in.text(row, *from.kind).empty()) return;
+  const std::string& name = in.text(row, *from.kind);
+  const auto kind = from_name<KernelClass>(name);
+  if (!kind) unknown.insert(name);
+  kernel.kind = kind.value_or(KernelClass::other);
+}
+
 // A card that draws more than the spec's power limit has another limit: taken as the least that its
 // powers allow. Points that name no limit then get that one.
 void name_higher_limit(Sweep& sweep, const PowerLimit& limit) {
@@ -227,6 +242,7 @@ Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
   sweep.applied_clocks = in.find("core_mhz").has_value() || !in.find("core_mhz_requested");
   std::map<std::string, std::size_t> position;
   std::vector<std::vector<std::size_t>> rows;  // of each kernel's points
+  std::set<std::string> unknown_classes;
   for (std::size_t row = 0; row < in.table().rows(); ++row) {
     if (!in.kept(row)) continue;
     if (from.gpu) expect_one_gpu(in, row, *from.gpu, sweep.gpu);
@@ -249,6 +265,7 @@ Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
     }
     SweepKernel& kernel = sweep.kernels[entry->second];
     place_in_iteration(in, row, from, is_new, kernel);
+    set_class(in, row, from, kernel, unknown_classes);
     kernel.points.push_back(*point);
     rows[entry->second].push_back(row);
   }
@@ -258,12 +275,55 @@ Sweep sweep_of(CsvTable table, const std::string& file, const GpuSpec& spec,
   in.throw_if_any();
   in.note_memory(sweep.notes);
   in.note_copies(sweep.notes);
+  if (!unknown_classes.empty())
+    sweep.notes.push_back(fmt::format(
+        "class '{}' is no class of kernels: taken as other; they are {}",
+        printable(*unknown_classes.begin()), fmt::join(all_names<KernelClass>(), ", ")));
   if (sweep.kernels.empty() && sweep.idle.empty()) {
     throw DataError(fmt::format("{}: no row is left after --where", sweep.file));
   }
   if (!columns.keep_implausible) leave_out_implausible(sweep);
   name_higher_limit(sweep, spec.power_limit);
   return sweep;
+}
+
+// What GlobalPowerLimitOptimizer of Zeus saves (zeus/optimizer/power_limit.py, 0.16):
+// {"measurements": [{"power_limit": W, "energy": J, "time": s}, ...]}, of the same steps under each
+// limit. Energies are sums over the GPUs that trained, times those of the slowest.
+KernelTunerTable zeus_limits(const JsonNode& root) {
+  struct Measured {
+    double limit_w, time_s, energy_j;
+  };
+  constexpr double at_limit = 1.05;  // readings pass a limit by a little
+  double gpus = 1.0;
+  std::vector<Measured> rows;
+  for (const JsonNode& one : root.at("measurements").items()) {
+    const Measured& row = rows.emplace_back(Measured{one.at("power_limit").number(Range::positive),
+                                                     one.at("time").number(Range::positive),
+                                                     one.at("energy").number(Range::positive)});
+    gpus = std::max(gpus, std::ceil(row.energy_j / (at_limit * row.limit_w * row.time_s)));
+  }
+  KernelTunerTable table{.csv = "kernel,core_mhz_requested,power_cap_w,time_s,energy_j\n",
+                         .left_out = {},
+                         .notes = {}};
+  for (const Measured& row : rows)
+    table.csv += fmt::format("steps,auto,{},{},{}\n", row.limit_w, row.time_s, row.energy_j / gpus);
+  if (gpus > 1.0)
+    table.notes.push_back(
+        fmt::format("one GPU would draw more than its limit: energies are taken as those of {} "
+                    "GPUs, and divided",
+                    gpus));
+  return table;
+}
+
+// A JSON file as a table: of Zeus, or a cache of Kernel Tuner.
+KernelTunerTable json_table(std::string_view text, const std::string& name) {
+  if (text.find("\"measurements\"") != std::string_view::npos &&
+      text.find("\"power_limit\"") != std::string_view::npos) {
+    const JsonDocument document = JsonDocument::parse(text, name);
+    return zeus_limits(document.root());
+  }
+  return read_kernel_tuner_cache(text, name);
 }
 
 }  // namespace
@@ -283,7 +343,7 @@ Sweep parse_sweep(std::string_view text, const std::string& name, const GpuSpec&
                   const SweepColumns& columns) {
   if (!is_kernel_tuner_cache(text))
     return sweep_of(CsvTable::parse(text, name), name, spec, columns);
-  const KernelTunerTable cache = read_kernel_tuner_cache(text, name);
+  const KernelTunerTable cache = json_table(text, name);
   Sweep sweep = sweep_of(CsvTable::parse(cache.csv, name + " as a table"), name, spec, columns);
   sweep.left_out.insert(sweep.left_out.begin(), cache.left_out.begin(), cache.left_out.end());
   sweep.notes.insert(sweep.notes.begin(), cache.notes.begin(), cache.notes.end());
@@ -312,10 +372,9 @@ void add_idle(Sweep& sweep, const std::filesystem::path& path, const GpuSpec& sp
 
 std::string gpu_in_sweep(const std::filesystem::path& path, const SweepColumns& columns) {
   const std::string text = read_text(path);
-  const CsvTable table =
-      is_kernel_tuner_cache(text)
-          ? CsvTable::parse(read_kernel_tuner_cache(text, path.string()).csv, path.string())
-          : CsvTable::parse(text, path.string());
+  const CsvTable table = is_kernel_tuner_cache(text)
+                             ? CsvTable::parse(json_table(text, path.string()).csv, path.string())
+                             : CsvTable::parse(text, path.string());
   const auto renamed = columns.renamed.find("gpu");
   const auto gpu = table.find_column(renamed == columns.renamed.end() ? "gpu" : renamed->second);
   if (!gpu) return {};

@@ -33,6 +33,7 @@ struct SweepKernel {
   std::vector<SweepPoint> points;
   std::uint32_t count = 1;  ///< launches in an iteration, where the file says so
   Pass pass = Pass::unknown;
+  KernelClass kind = KernelClass::other;  ///< where the file says so
 };
 
 /// Board power while no kernel runs.
@@ -66,14 +67,15 @@ struct SweepColumns {
 /// - core_mhz (applied: in effect) or core_mhz_requested (an upper bound); a number or "auto"
 /// - mem_mhz, a memory state of `spec`; a table without is at the default one, which notes say
 /// - time_s, power_w, energy_j: at least one (two give the third); a row needs time or power
-/// Optional columns: count (launches in an iteration), pass, gpu, workload, workload_id,
-/// batch_size, power_cap_w, and of DRAM dram_bytes, or dram_read_transactions and
-/// dram_write_transactions (32 bytes each), or dram_active (share of the peak, 0..1). Other columns
-/// are ignored.
+/// Optional columns: count (launches in an iteration), pass, class (of kernels, as in captures),
+/// gpu, workload, workload_id, batch_size, power_cap_w, and of DRAM dram_bytes, or
+/// dram_read_transactions and dram_write_transactions (32 bytes each), or dram_active (share of the
+/// peak, 0..1). Other columns are ignored.
 ///
 /// Other units by renaming (SweepColumns, traces/plausible.hpp). Rows of the kernel "idle" are idle
 /// power. Profiles of Zeus and Perseus (stage, instruction, frequency, time, energy; ranks as
-/// repeats) and caches of Kernel Tuner (traces/import/kernel_tuner.hpp) are read too.
+/// repeats), Zeus's profiles of power limits (JSON) and caches of Kernel Tuner
+/// (traces/import/kernel_tuner.hpp) are read too.
 ///
 /// Time, power and energy of one row must agree within 10 %, and each be one of a GPU
 /// (traces/plausible.hpp); times of one kernel must be such that its clocks explain them. A row

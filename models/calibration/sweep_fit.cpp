@@ -27,18 +27,6 @@ using Eigen::VectorXd;
 
 // ---- The frame of a full fit ----
 
-std::vector<double> swept_core_mhz(const Sweep& sweep) {
-  std::vector<double> clocks;
-  for (const SweepKernel& kernel : sweep.kernels) {
-    for (const SweepPoint& point : kernel.points) {
-      if (point.clock.core_mhz) clocks.push_back(*point.clock.core_mhz);
-    }
-  }
-  std::ranges::sort(clocks);
-  clocks.erase(std::unique(clocks.begin(), clocks.end()), clocks.end());
-  return clocks;
-}
-
 // At most twelve of the swept clocks, evenly spread and never closer than a
 // fortieth of the range.
 std::vector<double> curve_points(const std::vector<double>& clocks) {
@@ -179,7 +167,7 @@ std::vector<CalibratedKernel> kernels_at(const ArrowPoint& point, const Sweep& s
   std::vector<CalibratedKernel> kernels;
   for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
     kernels.push_back({.name = sweep.kernels[k].name,
-                       .kind = KernelClass::other,
+                       .kind = sweep.kernels[k].kind,
                        .flops = {},
                        .dram_bytes = {},
                        .gemm = {},
@@ -262,6 +250,18 @@ std::vector<double> kept_draw(const ArrowPoint& draw) {
 }
 
 }  // namespace
+
+std::vector<double> swept_core_mhz(const Sweep& sweep) {
+  std::vector<double> clocks;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    for (const SweepPoint& point : kernel.points) {
+      if (point.clock.core_mhz) clocks.push_back(*point.clock.core_mhz);
+    }
+  }
+  std::ranges::sort(clocks);
+  clocks.erase(std::unique(clocks.begin(), clocks.end()), clocks.end());
+  return clocks;
+}
 
 OperatingPoint predict(const GpuSpec& spec, const KernelCoefficients& kernel,
                        const SweepPoint& point, bool applied_clock) {

@@ -44,6 +44,9 @@ struct SweepFit {
   std::vector<std::string> notes;  ///< what the points cannot tell
 };
 
+/// Core clocks that the points name, MHz, ascending: those without one have the driver's choice.
+[[nodiscard]] std::vector<double> swept_core_mhz(const Sweep& sweep);
+
 /// Fits everything: the GPU's parameters and its kernels.
 /// @param frame  names, clocks, memory states, sheet bandwidths, power limit; its fitted numbers
 ///               are ignored

@@ -30,12 +30,25 @@ bool always_at_limit(const GpuSpec& spec, const std::vector<SweepPoint>& points)
   });
 }
 
+// Whether the points tell how a kernel follows the power limit.
+bool has_several_limits(const std::vector<SweepPoint>& points) {
+  return std::ranges::any_of(points, [&](const SweepPoint& point) {
+    return point.power_cap_w != points.front().power_cap_w;
+  });
+}
+
 KernelPrior prior_of(const GpuSpec& frame, const std::vector<SweepPoint>& points,
                      const GpuSpec* like, bool applied_clock) {
   if (points.empty()) return unmeasured_kernel_prior();
   const SweepPoint& seen = fastest(points);
-  return like != nullptr ? kernel_prior(*like, seen, applied_clock)
-                         : any_kernel_prior(frame, seen, applied_clock);
+  if (like == nullptr) return any_kernel_prior(frame, seen, applied_clock);
+  KernelPrior prior = kernel_prior(*like, seen, applied_clock);
+  // What waits in between, as whole epochs do, is held at less than its mean power: the limit acts
+  // on the busy part. Chosen on limits left out of epochs of three GPUs: docs/gpus.md.
+  constexpr Index limit_scale = 4;
+  constexpr double sigma_of_epochs = 0.05;
+  if (has_several_limits(points)) prior.sigma[limit_scale] = sigma_of_epochs;
+  return prior;
 }
 
 // The share of a standard Gaussian below `value` (its distribution function).

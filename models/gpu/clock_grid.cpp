@@ -16,8 +16,10 @@ namespace rubato {
 namespace {
 
 std::string label_of(const GpuSpec& spec, const ClockPair& pair) {
-  return fmt::format("{}/{}", spec.mem_states[index(pair.mem)].name,
-                     pair.core_mhz ? format_number(*pair.core_mhz) : "auto");
+  return fmt::format(
+      "{}/{}{}", spec.mem_states[index(pair.mem)].name,
+      pair.core_mhz ? format_number(*pair.core_mhz) : "auto",
+      pair.power_limit_w ? fmt::format(", {} W", format_number(*pair.power_limit_w)) : "");
 }
 
 std::vector<std::string> mem_state_names(const GpuSpec& spec) {
@@ -58,24 +60,57 @@ std::optional<double> parse_core(const GpuSpec& spec, std::string_view text) {
   return supported_core_mhz(spec, *core_mhz);
 }
 
+// FIRST:LAST:STEP
+struct Steps {
+  double first, last, step;
+};
+
+// @param what  e.g. "core clocks"
+Steps parse_range(std::string_view item, std::string_view what, std::string_view unit) {
+  const std::vector<std::string_view> parts = split(item, ':');
+  const auto step = parts.size() == 3 ? parse_number(parts[2]) : std::nullopt;
+  const auto first = parse_number(parts[0]);
+  const auto last = parts.size() > 1 ? parse_number(parts[1]) : std::nullopt;
+  if (step && first && last && *step > 0.0) return {*first, *last, *step};
+  throw UsageError(
+      fmt::format("'{}' is not a range of {}; expected FIRST:LAST:STEP in {}", item, what, unit));
+}
+
 // "auto" or "1470" or "210:2100:210" (first:last:step).
 void append_core_clocks(const GpuSpec& spec, std::string_view item,
                         std::vector<std::optional<double>>& clocks) {
-  const std::vector<std::string_view> parts = split(item, ':');
-  if (parts.size() == 1) {
+  if (item.find(':') == std::string_view::npos) {
     clocks.push_back(parse_core(spec, item));
     return;
   }
-  const auto step_mhz = parts.size() == 3 ? parse_number(parts[2]) : std::nullopt;
-  const auto first_mhz = parse_number(parts[0]);
-  const auto last_mhz = parse_number(parts[1]);
-  if (!step_mhz || !first_mhz || !last_mhz || *step_mhz <= 0.0) {
-    throw UsageError(
-        fmt::format("'{}' is not a range of core clocks; expected FIRST:LAST:STEP in MHz", item));
+  const Steps range = parse_range(item, "core clocks", "MHz");
+  const double from_mhz = supported_core_mhz(spec, range.first);
+  for (int i = 0; std::floor(from_mhz + i * range.step) <= range.last; ++i)
+    clocks.emplace_back(supported_core_mhz(spec, from_mhz + i * range.step));
+}
+
+// "300" or "200:400:25", W. The spec's own limit is no setting. A limit given twice counts once.
+void append_power_limits(const GpuSpec& spec, std::string_view item,
+                         std::vector<std::optional<double>>& limits_w) {
+  std::vector<double> given_w;
+  if (item.find(':') != std::string_view::npos) {
+    const Steps range = parse_range(item, "power limits", "W");
+    for (int i = 0; range.first + i * range.step <= range.last; ++i) {
+      given_w.push_back(accepted_power_limit_w(spec, range.first + i * range.step));
+    }
+    if (given_w.empty())
+      throw UsageError(
+          fmt::format("'{}' holds no power limit; its end lies below its begin", item));
+  } else {
+    const auto limit_w = parse_number(item);
+    if (!limit_w) throw UsageError(fmt::format("'{}' is not a power limit; expected W", item));
+    given_w.push_back(accepted_power_limit_w(spec, *limit_w));
   }
-  const double from_mhz = supported_core_mhz(spec, *first_mhz);
-  for (int i = 0; std::floor(from_mhz + i * *step_mhz) <= *last_mhz; ++i)
-    clocks.emplace_back(supported_core_mhz(spec, from_mhz + i * *step_mhz));
+  for (const double limit_w : given_w) {
+    const auto setting =
+        limit_w == spec.power_limit.limit_w ? std::nullopt : std::optional(limit_w);
+    if (std::ranges::find(limits_w, setting) == limits_w.end()) limits_w.push_back(setting);
+  }
 }
 
 std::vector<ClockPair> cross(const std::vector<MemStateId>& mems,
@@ -112,7 +147,28 @@ std::vector<ClockPair> parse_selection(const GpuSpec& spec, std::string_view sel
   return cross(mems, cores);
 }
 
+// The clocks of a named grid, or of a list; power limits are left to the run.
+std::vector<ClockPair> pairs_of(const GpuSpec& spec, std::string_view selection) {
+  for (const NamedGrid& grid : spec.grids) {
+    if (grid.name != selection && !selection.empty()) continue;
+    std::vector<MemStateId> mems;
+    for (const std::string& name : grid.mem_states) mems.push_back(parse_mem_state(spec, name));
+    return cross(mems, grid.core_mhz);
+  }
+  return parse_selection(spec, selection);
+}
+
 }  // namespace
+
+double accepted_power_limit_w(const GpuSpec& spec, std::optional<double> asked_w) {
+  const PowerLimit& limit = spec.power_limit;
+  const double power_limit_w = asked_w.value_or(limit.limit_w);
+  if (power_limit_w >= limit.min_w && power_limit_w <= limit.max_w) return power_limit_w;
+  throw UsageError(
+      fmt::format("a power limit of {} W is outside what {} accepts; expected {} to {} W",
+                  format_number(power_limit_w), spec.name, format_number(limit.min_w),
+                  format_number(limit.max_w)));
+}
 
 double nearest_step_mhz(const GpuSpec& spec, double core_mhz) {
   const double steps = (core_mhz - spec.core.min_mhz) / spec.core.step_mhz;
@@ -126,6 +182,7 @@ ClockGrid::ClockGrid(const GpuSpec& spec, std::vector<ClockPair> pairs) : pairs_
     pairs_.push_back(spec.default_clock);
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
     if (pairs_[i].core_mhz) (void)supported_core_mhz(spec, *pairs_[i].core_mhz);
+    (void)accepted_power_limit_w(spec, pairs_[i].power_limit_w);
     std::string label = label_of(spec, pairs_[i]);
     if (std::ranges::find(labels_, label) != labels_.end()) {
       throw UsageError(fmt::format("the clock grid holds {} twice", label));
@@ -148,13 +205,29 @@ std::optional<ClockId> ClockGrid::find(const ClockPair& pair) const {
 }
 
 ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection) {
-  for (const NamedGrid& grid : spec.grids) {
-    if (grid.name != selection && !selection.empty()) continue;
-    std::vector<MemStateId> mems;
-    for (const std::string& name : grid.mem_states) mems.push_back(parse_mem_state(spec, name));
-    return {spec, cross(mems, grid.core_mhz)};
+  constexpr std::string_view limit = "limit=";
+  std::vector<std::optional<double>> limits_w;
+  std::vector<std::string_view> clocks;
+  for (const std::string_view part : split(selection, ' ')) {
+    if (!part.starts_with(limit)) {
+      clocks.push_back(part);
+      continue;
+    }
+    for (const auto item : split(part.substr(limit.size()), ','))
+      append_power_limits(spec, item, limits_w);
   }
-  return {spec, parse_selection(spec, selection)};
+  if (limits_w.empty()) return {spec, pairs_of(spec, selection)};
+  std::vector<ClockPair> pairs;
+  for (ClockPair pair : clocks.empty()
+                            ? std::vector{spec.default_clock}
+                            : pairs_of(spec, fmt::format("{}", fmt::join(clocks, " ")))) {
+    for (const auto& limit_w : limits_w) {
+      pair.power_limit_w = limit_w;
+      pairs.push_back(pair);
+    }
+  }
+  std::ranges::stable_sort(pairs, {}, &ClockPair::power_limit_w);  // tables are filled by limit
+  return {spec, std::move(pairs)};
 }
 
 std::string grid_name(const GpuSpec& spec, std::string_view selection) {
@@ -162,13 +235,25 @@ std::string grid_name(const GpuSpec& spec, std::string_view selection) {
                                                   : std::string(selection);
 }
 
+std::string largest_grid(const GpuSpec& spec) {
+  const auto clocks = [](const NamedGrid& grid) {
+    return grid.mem_states.size() * grid.core_mhz.size();
+  };
+  const auto largest = std::ranges::max_element(spec.grids, {}, clocks);
+  return largest == spec.grids.end() ? "" : largest->name;
+}
+
 ClockPair parse_clock_pair(const GpuSpec& spec, std::string_view label) {
-  const std::vector<std::string_view> parts = split(label, '/');
-  if (parts.size() != 2) {
+  const std::size_t comma = label.find(", ");
+  const std::vector<std::string_view> parts = split(label.substr(0, comma), '/');
+  std::optional<double> limit_w;
+  if (comma != std::string_view::npos && label.ends_with(" W"))
+    limit_w = parse_number(label.substr(comma + 2, label.size() - comma - 4));
+  if (parts.size() != 2 || (comma != std::string_view::npos && !limit_w)) {
     throw UsageError(fmt::format(
         "'{}' is not a clock pair; expected MEMORY/CORE, e.g. 5001/1470 or auto/auto", label));
   }
-  return {parse_mem_state(spec, parts[0]), parse_core(spec, parts[1])};
+  return {parse_mem_state(spec, parts[0]), parse_core(spec, parts[1]), limit_w};
 }
 
 }  // namespace rubato

@@ -1,5 +1,5 @@
 #pragma once
-// One setting of memory and core clock.
+// One setting of memory clock, core clock and power limit.
 
 #include <optional>
 
@@ -11,6 +11,7 @@ namespace rubato {
 struct ClockPair {
   MemStateId mem;                  ///< memory state of the spec, locked or "auto"
   std::optional<double> core_mhz;  ///< upper bound of the core clock; nothing: no bound ("auto")
+  std::optional<double> power_limit_w = {};  ///< of the board, W; nothing: that of the run
 
   friend bool operator==(const ClockPair&, const ClockPair&) = default;
 };

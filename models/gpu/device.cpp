@@ -4,15 +4,22 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <filesystem>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "common/embedded.hpp"
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "models/gpu/family.hpp"
 
 namespace rubato {
+
+std::span<const EmbeddedFile> embedded_gpu_specs();
 
 namespace {
 
@@ -21,8 +28,8 @@ using Words = DeviceWords;
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
 bool is_maker(const std::string& word) {
-  static constexpr std::array makers{"nvidia", "geforce",  "tesla",    "quadro",
-                                     "amd",    "instinct", "graphics", "gpu"};
+  static constexpr std::array makers{"nvidia",   "geforce",  "tesla", "quadro", "amd",
+                                     "instinct", "graphics", "gpu",   "device"};
   return std::ranges::find(makers, word) != makers.end();
 }
 
@@ -163,6 +170,40 @@ std::vector<std::string> specs_matching(std::string_view device, DeviceMatch mat
   }
   const bool by_form = match == DeviceMatch::near && !form.empty() && !of_form.empty();
   return by_form ? of_form : found;
+}
+
+std::string usual_spec_of(const std::vector<std::string>& same) {
+  std::string usual;
+  for (const std::string& name : same) {
+    if (load_gpu_spec(name).title.find_first_of(",(") != std::string::npos) continue;
+    if (!usual.empty()) return "";
+    usual = name;
+  }
+  return usual;
+}
+
+std::string spec_of_device(std::string_view device) {
+  std::vector<std::string> found = specs_matching(device, DeviceMatch::same);
+  if (found.size() == 1) return found.front();
+  if (std::string usual = usual_spec_of(found); !usual.empty()) return usual;
+  if (found.empty()) found = specs_matching(device, DeviceMatch::near);
+  if (found.empty()) found = nearest_specs(device);
+  constexpr std::size_t few = 3;
+  found.resize(std::min(few, found.size()));
+  throw UsageError(
+      fmt::format("there is no GPU spec of '{}' among the {} shipped{}", printable(device),
+                  shipped_gpu_specs().size(),
+                  found.empty() ? "" : fmt::format("; near: {}", fmt::join(found, ", "))),
+      {.in = {}, .hint = "'rubato gpus' lists them; your own: docs/add-a-gpu.md"});
+}
+
+GpuSpec load_gpu_spec(std::string_view name_or_path) {
+  if (name_or_path.find(' ') != std::string_view::npos && !std::filesystem::exists(name_or_path))
+    return load_gpu_spec(spec_of_device(name_or_path));
+  const NamedText named =
+      read_named(embedded_gpu_specs(), name_or_path, "GPU spec",
+                 "'rubato gpus' lists them; or give the file of a spec (docs/add-a-gpu.md)");
+  return parse_gpu_spec(named.text, named.path.string());
 }
 
 ClockPair captured_clock(const GpuSpec& spec, const std::optional<std::string>& label) {

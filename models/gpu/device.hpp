@@ -51,6 +51,14 @@ enum class GpuVendor { nvidia, amd, intel };
 /// those of the device's form (SXM, PCIe) where it says its form.
 [[nodiscard]] std::vector<std::string> specs_matching(std::string_view device, DeviceMatch match);
 
+/// Of several specs of one GPU the one whose title is the GPU's alone: those of a particular card
+/// or fit say so behind it. Empty: there is no such one, or several.
+[[nodiscard]] std::string usual_spec_of(const std::vector<std::string>& same);
+
+/// The shipped spec of a GPU as its driver calls it, such as "NVIDIA H100 80GB HBM3".
+/// @throws UsageError naming those of the nearest chips if none or several are shipped
+[[nodiscard]] std::string spec_of_device(std::string_view device);
+
 /// The clocks a capture ran at, as clocks of the GPU: those of its own that are nearest. Its
 /// default clocks where `label` is missing.
 /// @param label  MEMORY/CORE, as in clock labels: a memory state's name, MHz or "auto"; then MHz or

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "models/gpu/device.hpp"
 #include "models/gpu/spec.hpp"
@@ -127,6 +128,22 @@ bool word_fits(std::string_view pattern, std::string_view word) {
   });
 }
 
+// "R100 (compute capability 9.0, 132 SMs)"
+std::optional<GpuFamily> said_family(std::string_view device) {
+  constexpr std::string_view key = "(compute capability ";
+  const std::size_t found = device.find(key);
+  if (found == std::string_view::npos) return std::nullopt;
+  const std::vector<std::string_view> parts = split(device.substr(found + key.size()), ',');
+  const auto capability = parse_number(parts.front().substr(0, parts.front().find(')')));
+  if (!capability || !(*capability >= 1.0 && *capability < 100.0)) return std::nullopt;
+  GpuFamily family{*capability, std::nullopt};
+  const std::vector<std::string_view> words = split(parts.back(), ' ');  // "", "132", "SMs)"
+  const auto sms =
+      parts.size() > 1 && words.size() > 1 ? parse_number(words[1]) : std::optional<double>();
+  if (sms && *sms >= 1.0) family.sm_count = sms;
+  return family;
+}
+
 bool is_geforce(const DeviceWords& words) {
   return words.contains("geforce") || words.contains("gtx") || words.contains("titan");
 }
@@ -145,7 +162,7 @@ std::optional<GpuFamily> family_of(std::string_view device) {
     return GpuFamily{rule.compute_capability,
                      rule.sm_count > 0 ? std::optional(rule.sm_count) : std::nullopt};
   }
-  return std::nullopt;
+  return said_family(device);
 }
 
 bool has_hbm(double compute_capability) {

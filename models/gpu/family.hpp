@@ -15,7 +15,8 @@ struct GpuFamily {
 };
 
 /// By the words of a device's name as NVIDIA's driver says it, whatever comes before or behind
-/// them. Nothing for names that are not known, and for other vendors' GPUs.
+/// them; else by what a file says of the chip, in words behind the name: "(compute capability 9.0,
+/// 132 SMs)". Nothing for names that are not known, and for other vendors' GPUs.
 /// Source: NVIDIA's table of compute capabilities, and data sheets of the cards.
 [[nodiscard]] std::optional<GpuFamily> family_of(std::string_view device);
 

@@ -9,6 +9,7 @@
 #include "common/error.hpp"
 #include "common/json.hpp"
 #include "common/suggest.hpp"
+#include "common/text.hpp"
 #include "traces/files/json_names.hpp"
 
 namespace rubato {
@@ -78,7 +79,8 @@ AttentionCosts read_attention(const JsonNode& node) {
   return costs;
 }
 
-// Keys are classes, "CLASS:PART" of those kernels with a part of a name, and ":PART" of any class.
+// Keys are classes, "CLASS:PART|PART" of those kernels with a part of a name, and ":PART" of any
+// class.
 std::vector<StreamingCosts> read_streaming(const JsonNode& node) {
   std::vector<StreamingCosts> named, whole, rest;
   for (const std::string& key : node.keys()) {
@@ -90,10 +92,12 @@ std::vector<StreamingCosts> read_streaming(const JsonNode& node) {
           fmt::format("unknown class '{}'{}", kind, did_you_mean(kind, all_names<KernelClass>())));
     const JsonNode costs = node.at(key);
     costs.expect_keys({"elements_per_cycle_sm", "dram_factor", "launch_s", "overlap"});
+    const std::string_view names = std::string_view(key).substr(std::min(colon + 1, key.size()));
+    const auto parts = names.empty() ? std::vector<std::string_view>() : split(names, '|');
     auto& list = colon < key.size() ? named : *known == KernelClass::other ? rest : whole;
     list.push_back(
         {.kind = *known,
-         .named = key.substr(std::min(colon + 1, key.size())),
+         .named = {parts.begin(), parts.end()},
          .elements_per_cycle_sm = costs.at("elements_per_cycle_sm").number(Range::positive),
          .dram_factor = costs.at("dram_factor").number(Range::positive),
          .launch_s = costs.at("launch_s").number(Range::positive),

@@ -56,7 +56,7 @@ struct AttentionCosts {
 /// elements per cycle, one that its accesses bound has a large factor.
 struct StreamingCosts {
   KernelClass kind = KernelClass::other;  ///< whose kernels these are
-  std::string named;  ///< only those with this part in label or name, in lower case
+  std::vector<std::string> named;  ///< only those with one of these in label or name, in lower case
   double elements_per_cycle_sm = 0.0;  ///< of the operands, core side, > 0
   double dram_factor = 1.0;            ///< effective over compulsory DRAM bytes, > 0
   double launch_s = 0.0;               ///< > 0

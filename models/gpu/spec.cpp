@@ -298,22 +298,6 @@ void read_fit(const JsonNode& root, GpuSpec& spec) {
                                     range->at("max_core_mhz").number(Range::positive),
                                     range->at("kernels").count(), range->at("points").count()};
   }
-  if (root.find("utilisation")) {
-    const JsonNode node = section(root, "utilisation", spec);
-    node.expect_keys({"source", "core_mhz", "mem_state", "unit_w", "dram_w", "core_share_exponent",
-                      "dram_share_exponent", "overlap_exponent", "latency_core_share"});
-    UtilisationModel& model = spec.utilisation.emplace();
-    model.core_mhz = node.at("core_mhz").number(Range::positive);
-    model.mem_state = spec.mem_states[index(mem_state_id(node.at("mem_state"), spec))].name;
-    const JsonNode units = node.at("unit_w");
-    for (const std::string& unit : units.keys())
-      model.unit_w[unit] = units.at(unit).number(Range::non_negative);
-    model.dram_w = node.at("dram_w").number(Range::non_negative);
-    model.core_share_exponent = node.at("core_share_exponent").number(Range::positive);
-    model.dram_share_exponent = node.at("dram_share_exponent").number(Range::positive);
-    model.overlap_exponent = node.at("overlap_exponent").number(Range::positive);
-    model.latency_core_share = node.at("latency_core_share").number(Range::fraction);
-  }
   if (!root.find("uncertainty")) return;
   const JsonNode node = section(root, "uncertainty", spec);
   node.expect_keys({"source", "members"});
@@ -333,11 +317,11 @@ GpuSpec parse_gpu_spec(std::string_view json_text, std::string name_for_messages
   const std::string where = name_for_messages;
   const JsonDocument document = JsonDocument::parse(json_text, std::move(name_for_messages));
   const JsonNode root = document.root();
-  root.expect_keys(
-      {"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power", "memory",
-       "power_limit", "switching", "default_clock", "grids"},
-      {"architecture", "classes", "cluster", "fit_errors", "fitted_range", "kernels",
-       "logged_power", "operators", "peaks", "uncertainty", "utilisation", "waiting_power"});
+  root.expect_keys({"schema", "name", "title", "calibrated", "chip", "core_clocks", "core_power",
+                    "memory", "power_limit", "switching", "default_clock", "grids"},
+                   {"architecture", "classes", "cluster", "fit_errors", "fitted_range", "kernels",
+                    "logged_power", "operators", "peaks", "uncertainty", "waiting_power",
+                    "utilisation"});  // of earlier versions, not read
   document.expect_schema(GpuSpec::schema);
   GpuSpec spec;
   spec.name = root.at("name").text();
@@ -390,11 +374,5 @@ ClusterSpec cluster_of(const GpuSpec& spec) {
 }
 
 std::vector<std::string> shipped_gpu_specs() { return names_of(embedded_gpu_specs()); }
-
-GpuSpec load_gpu_spec(std::string_view name_or_path) {
-  const NamedText named = read_named(embedded_gpu_specs(), name_or_path, "GPU spec",
-                                     "give a shipped name or the path of a .json file");
-  return parse_gpu_spec(named.text, named.path.string());
-}
 
 }  // namespace rubato

@@ -142,21 +142,6 @@ struct SwitchLatency {
   std::string guess = {};  ///< why core_s is one, in words; empty: it was measured on this GPU
 };
 
-/// Power of a kernel from the utilisation of the GPU's units at one clock.
-/// Formula: docs/models.md, section 7.
-struct UtilisationModel {
-  double core_mhz = 0.0;  ///< clock at which the utilisations are given
-  std::string mem_state;  ///< memory state at which they are given
-  std::map<std::string, double>
-      unit_w;           ///< core units: W at full use, at this clock, at the voltage floor
-  double dram_w = 0.0;  ///< W at full use of DRAM
-  double core_share_exponent =
-      1.0;  ///< share of time the core bounds: use of its most used unit to this power
-  double dram_share_exponent = 1.0;  ///< the same for DRAM
-  double overlap_exponent = 2.0;     ///< p of the soft maximum of the two
-  double latency_core_share = 0.5;   ///< of the rest of the time, what scales with the core clock
-};
-
 /// The measurements behind a fit. At core clocks outside their range the model extrapolates.
 struct FittedRange {
   double min_core_mhz = 0.0, max_core_mhz = 0.0;
@@ -219,7 +204,6 @@ struct GpuSpec {
   std::map<std::string, double> fit_errors;    ///< e.g. "table1_energy_mae_points"
 
   std::optional<FittedRange> fitted_range;
-  std::optional<UtilisationModel> utilisation;
   std::optional<WaitingPower> waiting;  ///< nothing: not measured, see waiting_power_w
   std::vector<LoggedEnergy> logged;     ///< of captured kernels that no fit knows; empty: no log
 

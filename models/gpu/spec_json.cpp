@@ -157,19 +157,6 @@ Json switching_json(const GpuSpec& spec) {
   return json;
 }
 
-Json utilisation_json(const GpuSpec& spec) {
-  const UtilisationModel& u = *spec.utilisation;
-  return {{"source", spec.sources.at("utilisation")},
-          {"core_mhz", u.core_mhz},
-          {"mem_state", u.mem_state},
-          {"unit_w", u.unit_w},
-          {"dram_w", u.dram_w},
-          {"core_share_exponent", u.core_share_exponent},
-          {"dram_share_exponent", u.dram_share_exponent},
-          {"overlap_exponent", u.overlap_exponent},
-          {"latency_core_share", u.latency_core_share}};
-}
-
 Json logged_json(const GpuSpec& spec) {
   Json list = Json::array();
   for (const LoggedEnergy& one : spec.logged) {
@@ -228,7 +215,6 @@ std::string to_json(const GpuSpec& spec) {
                             {"kernels", spec.fitted_range->kernels},
                             {"points", spec.fitted_range->points}};
   }
-  if (spec.utilisation) json["utilisation"] = utilisation_json(spec);
   if (spec.waiting) {
     json["waiting_power"] = {{"source", spec.sources.at("waiting_power")},
                              {"core_mhz", spec.waiting->core_mhz},

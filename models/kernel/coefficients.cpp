@@ -76,8 +76,10 @@ const CalibratedKernel* calibrated_kernel(const GpuSpec& spec, const Kernel& ker
   if (found->dtype != Dtype::unknown && counted_in_flops(kernel.kind) &&
       !same_speed(priced_arithmetic(kernel).dtype, found->dtype))
     return nullptr;
-  // A sweep of single kernels says no classes: its kernels are known by name alone.
-  return found->kind == kernel.kind || found->kind == KernelClass::other ? &*found : nullptr;
+  // Where a sweep or a trace says no class, its kernels are known by name alone.
+  const bool same = found->kind == kernel.kind || found->kind == KernelClass::other ||
+                    kernel.kind == KernelClass::other;
+  return same ? &*found : nullptr;
 }
 
 KernelCoefficients carried_over(const CalibratedKernel& measured, const Kernel& kernel,

@@ -126,7 +126,8 @@ OperatingPoint limited_point(const GpuSpec& spec, const KernelCoefficients& kern
 OperatingPoint operating_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                                const ClockPair& clock, double power_limit_w) {
   return limited_point(spec, kernel, spec.mem_states[index(clock.mem)],
-                       clock_state(spec, clock, false), power_limit_w);
+                       clock_state(spec, clock, false),
+                       clock.power_limit_w.value_or(power_limit_w));
 }
 
 OperatingPoint applied_point(const GpuSpec& spec, const KernelCoefficients& kernel,

@@ -77,7 +77,7 @@ struct ClockState {
                                            double limit_w);
 
 /// One launch at a requested clock under a power limit.
-/// @param power_limit_w  replaces the spec's limit
+/// @param power_limit_w  replaces the spec's limit, where the clock pair has none
 [[nodiscard]] OperatingPoint operating_point(const GpuSpec& spec, const KernelCoefficients& kernel,
                                              const ClockPair& clock, double power_limit_w);
 

@@ -38,7 +38,7 @@ double operand_bytes(const Kernel& kernel, const Arithmetic& arithmetic) {
 }
 
 bool has_part(const Kernel& kernel, const std::string& part) {
-  return part.empty() || lower_case(kernel.label).find(part) != std::string::npos ||
+  return lower_case(kernel.label).find(part) != std::string::npos ||
          lower_case(kernel.name).find(part) != std::string::npos;
 }
 
@@ -69,7 +69,10 @@ std::optional<KernelCoefficients> product(const GpuSpec& spec, const Kernel& ker
   if (path == nullptr || (!kernel.gemm && (!kernel.flops || !kernel.dram_bytes))) return {};
   const bool tensor = path != path_of(operators, {Dtype::fp32, ArithmeticUnit::cuda});
   const ProductCosts& costs = tensor ? operators.tensor : operators.cuda;
-  const double flop_per_cycle = path->share * peak_flop_per_cycle(spec, arithmetic) / spec.sm_count;
+  // vLLM's kernels of experts, written in Triton, beside library products of their shapes (H200).
+  constexpr double of_fused_experts = 0.8;
+  const double share = path->share * (has_part(kernel, "fused experts") ? of_fused_experts : 1.0);
+  const double flop_per_cycle = share * peak_flop_per_cycle(spec, arithmetic) / spec.sm_count;
   double cycles = 0.0, flops = 0.0, bytes = 0.0;
   if (kernel.gemm) {
     const GemmShape& shape = *kernel.gemm;
@@ -106,18 +109,16 @@ AttentionSizes sizes_of(const AttentionShape& shape) {
 constexpr double decode_rows = 64.0;
 
 KernelCoefficients decode(const GpuSpec& spec, const Kernel& kernel, double element) {
-  constexpr double join_s = 2.6e-6, joined_keys = 2048.0, fits = 0.85, faster = 2.0;
+  constexpr double join_s = 2.6e-6, joined_keys = 2048.0;
   const Operators& operators = *spec.operators;
   const AttentionCosts& costs = operators.attention;
   const AttentionShape& shape = *kernel.attention;
   const auto [batch, heads, kv_heads, queries, keys, width] = sizes_of(shape);
   const double items = batch * kv_heads * std::ceil(heads / kv_heads * queries / decode_rows);
   const double cycles = std::max(items / spec.sm_count, 1.0) * costs.item_cycles;
-  const double cache = 2.0 * batch * kv_heads * keys * width * element;
-  const double bytes = cache + 2.0 * batch * heads * queries * width * element;
-  const double in_l2 = cache < fits * operators.l2_mb * 1e6 ? faster : 1.0;
+  const double bytes = 2.0 * batch * (kv_heads * keys + heads * queries) * width * element;
   const double flops = 4.0 * batch * heads * attended_pairs(shape) * width;
-  return coefficients(spec, cycles, bytes * costs.dram_factor / in_l2,
+  return coefficients(spec, cycles, bytes * costs.dram_factor,
                       costs.launch_s + join_s * std::min(1.0, keys / joined_keys),
                       costs.core_pj_per_flop * flops + operators.core_pj_per_byte * bytes,
                       costs.overlap_decode);
@@ -199,7 +200,10 @@ const StreamingCosts& streaming_of(const Operators& operators, const Kernel& ker
   for (const StreamingCosts& costs : operators.streaming) {
     const bool kind =
         costs.kind == kernel.kind || (costs.kind == KernelClass::other && !costs.named.empty());
-    if (kind && has_part(kernel, costs.named)) return costs;
+    if (kind && (costs.named.empty() ||
+                 std::ranges::any_of(
+                     costs.named, [&](const std::string& part) { return has_part(kernel, part); })))
+      return costs;
   }
   return operators.streaming.back();
 }

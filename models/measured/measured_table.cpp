@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,11 +21,43 @@ namespace rubato {
 
 namespace {
 
-// Clocks in order of memory state, then core clock; those without a bound last.
+// Clocks in order of memory state, then core clock, then power limit; those without a bound last.
 bool slower(const ClockPair& a, const ClockPair& b) {
-  constexpr double unbounded = 1e9;
-  return std::pair(a.mem.value, a.core_mhz.value_or(unbounded)) <
-         std::pair(b.mem.value, b.core_mhz.value_or(unbounded));
+  static constexpr double unbounded = 1e9;
+  const auto key = [](const ClockPair& clock) {
+    return std::tuple(clock.mem.value, clock.core_mhz.value_or(unbounded),
+                      clock.power_limit_w.value_or(unbounded));
+  };
+  return key(a) < key(b);
+}
+
+// Where several power limits were measured, each is a setting of its own, but the spec's.
+// @param notes  say which limits the card did not keep
+Sweep with_limits(Sweep sweep, const GpuSpec& spec, std::vector<std::string>& notes) {
+  constexpr double kept = 1.02;  // of the limit: readings pass one that is kept by a little
+  const double usual_w = spec.power_limit.limit_w;
+  std::set<double> limits_w;
+  for (const SweepKernel& kernel : sweep.kernels) {
+    for (const SweepPoint& point : kernel.points)
+      limits_w.insert(point.power_cap_w.value_or(usual_w));
+  }
+  if (limits_w.size() < 2) return sweep;
+  std::map<double, double> drawn_w;  // the most under each limit
+  for (SweepKernel& kernel : sweep.kernels) {
+    for (SweepPoint& point : kernel.points) {
+      const double limit_w = point.power_cap_w.value_or(usual_w);
+      drawn_w[limit_w] = std::max(drawn_w[limit_w], point.power_w.value_or(0.0));
+      if (limit_w != usual_w) point.clock.power_limit_w = limit_w;
+    }
+  }
+  for (const auto& [limit_w, most_w] : drawn_w) {
+    if (most_w > kept * limit_w)
+      notes.push_back(
+          fmt::format("a limit of {:g} W is not kept: up to {:.0f} W were drawn; it "
+                      "counts with what was drawn",
+                      limit_w, most_w));
+  }
+  return sweep;
 }
 
 // Mean of a quantity over the repeats of a cell, and the sum of their squared relative deviations.
@@ -200,8 +233,9 @@ void fit_missing(const Sweep& sweep, const std::vector<std::size_t>& position,
 }  // namespace
 
 std::string clock_text(const GpuSpec& spec, const ClockPair& clock) {
-  return fmt::format("{}/{}", spec.mem_states[index(clock.mem)].name,
-                     clock.core_mhz ? fmt::format("{:g}", *clock.core_mhz) : "auto");
+  return fmt::format("{}/{}{}", spec.mem_states[index(clock.mem)].name,
+                     clock.core_mhz ? fmt::format("{:g}", *clock.core_mhz) : "auto",
+                     clock.power_limit_w ? fmt::format(", {:g} W", *clock.power_limit_w) : "");
 }
 
 std::vector<CellMean> cell_means(const SweepKernel& kernel, const GpuSpec& spec) {
@@ -295,7 +329,7 @@ MeasuredTable measured_table(const Sweep& read, const GpuSpec& spec,
                              const std::optional<Trace>& trace, MissingCells missing) {
   std::vector<std::string> notes;
   const std::optional<Sweep> moved = at_settable_clocks(read, spec, notes);
-  const Sweep& sweep = moved ? *moved : read;
+  const Sweep sweep = with_limits(moved ? *moved : read, spec, notes);
   MeasuredTable table{.trace = trace ? *trace : trace_of(sweep),
                       .spec = spec,
                       .cells = {},

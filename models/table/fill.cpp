@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
@@ -73,11 +74,12 @@ bool surely_within_limit(const ClockBounds& bounds, const Launch& kernel) {
   return most_w * rounding <= kernel.limit_w;
 }
 
-// Consecutive clocks of a grid at one memory state.
+// Consecutive clocks of a grid at one memory state and power limit.
 struct Run {
   std::size_t begin = 0, end = 0;
   std::size_t fastest = 0;  // the clock that most likely is over the power limit
   MemStateId mem;
+  std::optional<double> power_limit_w;
   formulas::Memory<double> memory;
   ClockBounds bounds;
 
@@ -99,9 +101,15 @@ class GridClocks {
       const ClockPair& clock = settings.pairs[i];
       clocks_.core_mhz[i] =
           settings.applied ? applied_core_mhz(spec, clock) : effective_core_mhz(spec, clock);
-      if (runs_.empty() || runs_.back().mem != clock.mem)
-        runs_.push_back(
-            {i, i, i, clock.mem, formulas::memory_of(spec.mem_states[index(clock.mem)]), {}});
+      if (runs_.empty() || runs_.back().mem != clock.mem ||
+          runs_.back().power_limit_w != clock.power_limit_w)
+        runs_.push_back({i,
+                         i,
+                         i,
+                         clock.mem,
+                         clock.power_limit_w,
+                         formulas::memory_of(spec.mem_states[index(clock.mem)]),
+                         {}});
       Run& run = runs_.back();
       run.end = i + 1;
       if (clocks_.core_mhz[i] > clocks_.core_mhz[run.fastest]) run.fastest = i;
@@ -174,11 +182,13 @@ class Filler {
     limited.reserve(often_enough);
     bool sound = true;
     for (std::size_t k = first; k < last; ++k) {
-      const Launch launch = launch_of(k);
+      Launch launch = launch_of(k);
       const std::size_t row = k * clocks_;
       loops_.row(launch, grid_.clocks(), clocks_, time_s + row, energy_j + row);
       sound = sound && surely_sound(grid_.bounds(), launch);
       for (const Run& run : grid_.runs()) {
+        launch.limit_w = formulas::regulated_power_w(
+            bound_.spec, bound_.kernels[k], run.power_limit_w.value_or(bound_.power_limit_w));
         if (surely_within_limit(run.bounds, launch)) continue;
         const std::size_t at = row + run.begin, fastest = row + run.fastest;
         if (energy_j[fastest] > launch.limit_w * time_s[fastest] ||

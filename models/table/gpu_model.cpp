@@ -97,18 +97,6 @@ void GpuModel::bind_measured() {
   work_dropped_.push_back(false);
 }
 
-double accepted_power_limit_w(const GpuSpec& spec, std::optional<double> asked_w) {
-  const PowerLimit& limit = spec.power_limit;
-  const double power_limit_w = asked_w.value_or(limit.limit_w);
-  if (power_limit_w < limit.min_w || power_limit_w > limit.max_w) {
-    throw UsageError(
-        fmt::format("a power limit of {} W is outside what {} accepts; expected {} to {} W",
-                    format_number(power_limit_w), spec.name, format_number(limit.min_w),
-                    format_number(limit.max_w)));
-  }
-  return power_limit_w;
-}
-
 GpuModel::GpuModel(GpuSpec spec, const Trace& trace, std::optional<double> power_limit_w,
                    std::shared_ptr<const MeasuredCells> measured)
     : spec_(std::move(spec)),
@@ -156,16 +144,21 @@ std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid&
   const GpuSpec& spec = model.spec();
   std::vector<ClockState> states;
   std::vector<std::span<const OperatingPoint>> known;  // what was measured at each clock
+  std::vector<std::size_t> alike;  // the first clock of the same memory state and power limit
   for (const ClockPair& clock : grid.pairs()) {
     known.push_back(model.measured() != nullptr ? model.measured()->at(clock)
                                                 : std::span<const OperatingPoint>{});
     states.push_back(
         clock_state(spec, spec.mem_states[index(clock.mem)], effective_core_mhz(spec, clock)));
+    const auto same = std::ranges::find_if(grid.pairs(), [&](const ClockPair& other) {
+      return other.mem == clock.mem && other.power_limit_w == clock.power_limit_w;
+    });
+    alike.push_back(static_cast<std::size_t>(same - grid.pairs().begin()));
   }
   std::vector<OperatingPoint> cells(model.kernels() * grid.size());
   parallel_for(model.kernels(), [&](std::size_t k) {
     const KernelCoefficients& kernel = model.coefficients(id_at<KernelId>(k));
-    std::vector<std::optional<OperatingPoint>> regulated(spec.mem_states.size());
+    std::vector<std::optional<OperatingPoint>> regulated(grid.size());
     for (std::size_t c = 0; c < grid.size(); ++c) {
       if (model.measured() != nullptr) {
         const bool measured = !known[c].empty() && known[c][k].time_s > 0.0;
@@ -173,12 +166,13 @@ std::vector<OperatingPoint> evaluate_all(const GpuModel& model, const ClockGrid&
             measured ? known[c][k] : model.evaluate(id_at<KernelId>(k), grid.pairs()[c]);
         continue;
       }
-      const MemStateId mem = grid.pairs()[c].mem;
+      const ClockPair& clock = grid.pairs()[c];
+      const double limit_w = clock.power_limit_w.value_or(model.power_limit_w());
       OperatingPoint point = unlimited_point(states[c], kernel);
-      if (!within_limit(spec, kernel, point, model.power_limit_w())) {
-        auto& found = regulated[index(mem)];
+      if (!within_limit(spec, kernel, point, limit_w)) {
+        auto& found = regulated[alike[c]];
         if (!found)
-          found = regulated_point(spec, kernel, spec.mem_states[index(mem)], model.power_limit_w());
+          found = regulated_point(spec, kernel, spec.mem_states[index(clock.mem)], limit_w);
         point = *found;
       }
       cells[k * grid.size() + c] = point;

@@ -45,10 +45,6 @@ struct FoundCoefficients {
 /// Whether the measured times of a trace count as this GPU's: no device name says another chip.
 [[nodiscard]] bool captured_here(const GpuSpec& spec, const Trace& trace);
 
-/// The limit that was asked for, else the spec's. @throws UsageError if it is outside the spec's
-/// range
-[[nodiscard]] double accepted_power_limit_w(const GpuSpec& spec, std::optional<double> asked_w);
-
 /// A spec bound to the kernels of one trace: coefficients are looked up or derived once, here.
 /// Kernels that were captured on this GPU return their captured time at the captured clocks.
 class GpuModel {

@@ -7,7 +7,8 @@
 namespace rubato {
 
 bool MeasuredCells::Before::operator()(const ClockPair& a, const ClockPair& b) const noexcept {
-  return std::tuple(a.mem.value, a.core_mhz) < std::tuple(b.mem.value, b.core_mhz);
+  return std::tuple(a.mem.value, a.core_mhz, a.power_limit_w) <
+         std::tuple(b.mem.value, b.core_mhz, b.power_limit_w);
 }
 
 MeasuredCells::MeasuredCells(std::size_t kernels, std::vector<ClockPair> clocks)

@@ -74,7 +74,7 @@ double inside_90(double shared, double own) {
 void learn_end(const GpuSpec& frame, const Sweep& sweep, const ModelErrors& errors,
                const SweepFitOptions& fit, End end, GpuSpec& spec) {
   const Divided divided = without_end(frame, sweep, end);
-  if (divided.fitted.kernels.empty()) return;
+  if (swept_core_mhz(divided.fitted).empty()) return;
   const GpuSpec fitted = calibrate_sweep(frame, divided.fitted, fit).spec;
   const auto [least, most, kernels, points] = *fitted.fitted_range;
   std::vector<FarError> time, energy;

@@ -133,23 +133,22 @@ void test_folds(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions
 }
 
 // Fold of every point: the range of core clocks that it lies in. Ranges hold equally many points,
-// as far as points of one clock, which stay together, allow.
-std::vector<std::vector<std::size_t>> clock_ranges(const GpuSpec& spec, const Sweep& sweep,
-                                                   std::size_t ranges) {
-  const auto mhz_of = [&](const SweepPoint& point) {
-    return point.clock.core_mhz.value_or(spec.mem_states[index(point.clock.mem)].boost_mhz);
-  };
+// as far as points of one clock, which stay together, allow. Points that name no clock, as under
+// power caps, are in none: they are never left out.
+std::vector<std::vector<std::size_t>> clock_ranges(const Sweep& sweep, std::size_t ranges) {
   std::vector<double> clocks;
   for (const SweepKernel& kernel : sweep.kernels) {
-    for (const SweepPoint& point : kernel.points) clocks.push_back(mhz_of(point));
+    for (const SweepPoint& point : kernel.points) {
+      if (point.clock.core_mhz) clocks.push_back(*point.clock.core_mhz);
+    }
   }
   std::ranges::sort(clocks);
   std::vector<std::vector<std::size_t>> range(sweep.kernels.size());
   for (std::size_t k = 0; k < sweep.kernels.size(); ++k) {
     for (const SweepPoint& point : sweep.kernels[k].points) {
-      const auto rank = static_cast<std::size_t>(std::ranges::lower_bound(clocks, mhz_of(point)) -
-                                                 clocks.begin());
-      range[k].push_back(rank * ranges / clocks.size());
+      const auto rank = static_cast<std::size_t>(
+          std::ranges::lower_bound(clocks, point.clock.core_mhz.value_or(0.0)) - clocks.begin());
+      range[k].push_back(point.clock.core_mhz ? rank * ranges / clocks.size() : ranges);
     }
   }
   return range;
@@ -306,7 +305,7 @@ std::vector<ValidatedPoint> validate(const GpuSpec& spec, const Sweep& sweep,
       test_folds(spec, sweep, options, random_folds(sweep, options.folds), results, context);
       break;
     case Holdout::clocks:
-      test_folds(spec, sweep, options, clock_ranges(spec, sweep, options.folds), results, context);
+      test_folds(spec, sweep, options, clock_ranges(sweep, options.folds), results, context);
       break;
     case Holdout::kernels: test_kernels(spec, sweep, options, results, context); break;
     case Holdout::power_caps: test_power_caps(spec, sweep, options, results); break;

@@ -185,7 +185,8 @@ LoggedRun with_logged_power(const GpuSpec& spec, const Capture& capture, std::ui
   run.spec.sources["logged_power"] =
       fmt::format("{}, {} windows inside steps", printable(log.file), windows.size());
   run.notes.push_back(fmt::format(
-      "{}: energies are as {} readings inside steps say; the fit is off by {:.1f} % in the mean",
+      "{}: energies are scaled to {} power readings within steps; the GPU model alone is off by "
+      "{:.1f} % on average",
       printable(log.file), windows.size(), percent * scales.mean_error));
 
   // At the limit power says little of a kernel, but its clock does.

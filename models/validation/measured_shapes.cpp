@@ -174,24 +174,47 @@ KernelShape ShapePriors::with_any_power(KernelClass kind, double quantile,
                                         double power_quantile) const {
   const Weighted& like = found(kind, quantile, {});
   KernelShape shape = shapes_[like.shape];
-  if (kinds_alike(kind) == 0) return shape;
-  const KernelShape& power = at(KernelClass::other, power_quantile, like.position);
-  shape.of_limit = power.of_limit;
-  shape.idle = power.idle;
+  const std::vector<Weighted>& of = of_class_[static_cast<std::size_t>(KernelClass::other)];
+  const auto [below, above] = near(of, like.position);
+  std::vector<std::pair<const KernelShape*, double>> alike;  // with their weights
+  double until = 0.0, all = 0.0;
+  for (const Weighted& one : of) {
+    if (one.until > below && until < above && !shapes_[one.shape].gpu.empty()) {
+      alike.emplace_back(&shapes_[one.shape], one.until - until);
+      all += alike.back().second;
+    }
+    until = one.until;
+  }
+  if (alike.empty()) return shape;
+  std::ranges::stable_sort(alike, {}, [](const auto& one) { return one.first->of_limit; });
+  auto power = alike.begin();
+  for (double sum = power->second; sum < power_quantile * all && power + 1 != alike.end();)
+    sum += (++power)->second;
+  shape.of_limit = power->first->of_limit;
+  shape.idle = power->first->idle;
   return shape;
+}
+
+// Sums of the weights up to the patterns that follow the core clock about as much as a position:
+// the narrowest range of positions around it with enough of them.
+std::pair<double, double> ShapePriors::near(const std::vector<Weighted>& of, double position) {
+  constexpr double nearest = 0.05, enough = 0.1;
+  const auto until = [&](double place) {
+    const auto next = std::ranges::lower_bound(of, place, {}, &Weighted::position);
+    return next == of.begin() ? 0.0 : std::prev(next)->until;
+  };
+  const double middle = std::clamp(position, 0.0, 1.0);
+  double range = nearest;
+  while (until(middle + range) - until(middle - range) < enough && range < 1.0) range *= 2.0;
+  return {until(middle - range), until(middle + range)};
 }
 
 const ShapePriors::Weighted& ShapePriors::found(KernelClass kind, double quantile,
                                                 std::optional<double> position) const {
-  constexpr double near = 0.2;
   const std::vector<Weighted>& of = of_class_[static_cast<std::size_t>(kind)];
   if (position) {
-    const auto until = [&](double place) {
-      const auto next = std::ranges::lower_bound(of, place, {}, &Weighted::position);
-      return next == of.begin() ? 0.0 : std::prev(next)->until;
-    };
-    const double middle = std::clamp(*position, 0.0, 1.0), below = until(middle - near);
-    quantile = below + quantile * (until(middle + near) - below);
+    const auto [below, above] = near(of, *position);
+    quantile = below + quantile * (above - below);
   }
   const auto next = std::ranges::lower_bound(of, quantile, {}, &Weighted::until);
   return next == of.end() ? of.back() : *next;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/gpu/spec.hpp"
@@ -50,6 +51,7 @@ class ShapePriors {
   /// The pattern at a quantile, with the power of one of any class that follows the core clock
   /// about as much: how near to its limit a board runs is of the GPU, whose own kernels may have no
   /// class.
+  /// @param power_quantile  of these, by power over the limit
   [[nodiscard]] KernelShape with_any_power(KernelClass kind, double quantile,
                                            double power_quantile) const;
 
@@ -59,6 +61,8 @@ class ShapePriors {
     double position, until;  // until: sum of the weights up to it, as a share
   };
 
+  [[nodiscard]] static std::pair<double, double> near(const std::vector<Weighted>& of,
+                                                      double position);
   [[nodiscard]] const Weighted& found(KernelClass kind, double quantile,
                                       std::optional<double> position) const;
 

@@ -8,7 +8,6 @@
 #include "common/error.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
-#include "models/calibration/utilisation_power.hpp"
 
 namespace rubato {
 
@@ -29,24 +28,6 @@ Sweep sweep_of(const ShippedFit& fit, const std::filesystem::path& root, const G
   return sweep;
 }
 
-GpuSpec fit_utilisation_again(const ShippedFit& fit, const std::filesystem::path& root) {
-  const GpuSpec frame = load_gpu_spec(fit.spec);
-  const auto slash = fit.reference.find('/');
-  return calibrate_utilisation(frame,
-                               read_utilisation_sweep(root / fit.data, frame, columns_of(fit)),
-                               parse_number(fit.reference.substr(slash + 1)).value(),
-                               std::string(fit.reference.substr(0, slash)));
-}
-
-SpecDifference power_difference(const ShippedFit& fit, const std::filesystem::path& root,
-                                const GpuSpec& from, const GpuSpec& to) {
-  std::vector<double> power;
-  for (const UtilisationPoint& point :
-       read_utilisation_sweep(root / fit.data, from, columns_of(fit)).points)
-    power.push_back(utilisation_power_w(to, point) / utilisation_power_w(from, point) - 1.0);
-  return {.time = {}, .energy = error_quantiles(std::move(power))};
-}
-
 const KernelCoefficients* coefficients_of(const GpuSpec& spec, const std::string& kernel) {
   const auto found = std::ranges::find(spec.kernels, kernel, &CalibratedKernel::name);
   return found == spec.kernels.end() ? nullptr : &found->coefficients;
@@ -55,21 +36,19 @@ const KernelCoefficients* coefficients_of(const GpuSpec& spec, const std::string
 }  // namespace
 
 std::span<const ShippedFit> shipped_fits() {
-  static const std::array<ShippedFit, 16> fits{{
+  static const std::array<ShippedFit, 13> fits{{
       {.spec = "a100-pcie-80gb", .data = "models/data/measured/powercap_freq/a100_pcie.csv"},
       {.spec = "a100-sxm4-80gb",
        .data = "models/data/measured/dcgm_core_sweeps/a100.csv",
        .other = "models/data/measured/dcgm_core_sweeps/a100_idle.csv"},
-      {.spec = "a40", .data = "docs/examples/gpt3-175b-a40.csv"},
+      {.spec = "a40",
+       .data = "docs/examples/gpt3-175b-a40.csv",
+       .other = "models/data/measured/perseus/a40_waiting.csv"},
       {.spec = "b300-sxm6",
        .data = "models/data/measured/b300_powerlab/runs.csv",
        .where = {"steady=1"},
        .curve_core_mhz = {926.0, 1779.0, 1885.0}},
       {.spec = "gtx-1080-ti", .data = "models/data/measured/pascal_turing_grid/gtx1080ti.csv"},
-      {.spec = "gtx-titan-x",
-       .kind = FitKind::utilisation,
-       .data = "models/data/measured/guerreiro_power/gtx_titan_x.csv.gz",
-       .reference = "3505/975"},
       {.spec = "rtx-2070-super",
        .data = "models/data/measured/pascal_turing_grid/rtx2070super.csv"},
       {.spec = "rtx-3080-ti-2", .data = "models/data/measured/rtx3080ti_kernels/kernels.csv"},
@@ -79,15 +58,7 @@ std::span<const ShippedFit> shipped_fits() {
        .sigma = 0.03,
        .curve_core_mhz = {180.0, 1147.0, 2122.0, 3090.0}},
       {.spec = "rtx-8000", .data = "models/data/measured/dcgm_core_sweeps/rtx8000.csv"},
-      {.spec = "rtx-pro-6000", .data = "models/data/measured/powercap_freq/rtx_pro_6000.csv"},
-      {.spec = "titan-v",
-       .kind = FitKind::utilisation,
-       .data = "models/data/measured/guerreiro_power/titan_v.csv.gz",
-       .reference = "850/1200"},
-      {.spec = "titan-xp",
-       .kind = FitKind::utilisation,
-       .data = "models/data/measured/guerreiro_power/titan_xp.csv.gz",
-       .reference = "5705/1404"},
+      {.spec = "rtx-pro-6000", .data = "models/data/measured/rtx_pro_6000/caps.csv"},
       {.spec = "v100-pcie", .data = "models/data/measured/dcgm_core_sweeps/v100.csv"},
       {.spec = "v100-sxm2",
        .data = "models/data/measured/v100_33workloads/sweep.csv",
@@ -108,7 +79,6 @@ const ShippedFit& shipped_fit(std::string_view spec) {
 
 GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,
                   const RunContext& context) {
-  if (fit.kind == FitKind::utilisation) return fit_utilisation_again(fit, root);
   const GpuSpec frame = load_gpu_spec(fit.spec);
   const SweepFitOptions options{.time_sigma = fit.sigma,
                                 .power_sigma = fit.sigma,
@@ -119,7 +89,6 @@ GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,
 
 SpecDifference difference(const ShippedFit& fit, const std::filesystem::path& root,
                           const GpuSpec& from, const GpuSpec& to) {
-  if (fit.kind == FitKind::utilisation) return power_difference(fit, root, from, to);
   const Sweep cells = sweep_of(fit, root, from);
   std::vector<double> time, energy;
   for (const SweepKernel& kernel : cells.kernels) {

@@ -13,27 +13,20 @@
 
 namespace rubato {
 
-/// What a fit reads.
-enum class FitKind {
-  sweep,       ///< kernels over clocks, see read_sweep
-  utilisation  ///< powers beside the use of the GPU's units, see read_utilisation_sweep
-};
-
 /// How one shipped spec is made. Files are relative to the root of a clone.
 struct ShippedFit {
   std::string_view spec;
-  FitKind kind = FitKind::sweep;
   std::string_view data;
   std::string_view other = {};               ///< idle powers
   std::vector<std::string_view> where = {};  ///< "COLUMN=VALUE", rows to keep
   double sigma = 0.01;                       ///< time_sigma and power_sigma of SweepFitOptions
   std::vector<double> curve_core_mhz = {};   ///< see SweepFitOptions
-  std::string_view reference = {};  ///< of utilisations: the clock they were taken at, MEM/CORE
 };
 
 /// All specs that were fitted to anything, by name. Those of which only constants are known are
-/// not here, and rtx-3080-ti and rtx-3080-ti-without-table1 are not: docs/models.md says what they
-/// were fitted to, the fit to that one paper is gone.
+/// not here. Nor are those whose fits are gone, as one data set was all that they could read:
+/// rtx-3080-ti and rtx-3080-ti-without-table1 (docs/models.md says what they were fitted to), and
+/// gtx-titan-x, titan-xp and titan-v (powers beside the use of units, docs/gpus.md).
 [[nodiscard]] std::span<const ShippedFit> shipped_fits();
 
 /// @throws UsageError naming the nearest if there is no such spec or nothing was fitted
@@ -46,8 +39,7 @@ struct ShippedFit {
 [[nodiscard]] GpuSpec fit_again(const ShippedFit& fit, const std::filesystem::path& root,
                                 const RunContext& context = {});
 
-/// How far two specs are apart in what they predict, in %, at the points that were measured. Of
-/// utilisations only power is compared, as `energy`.
+/// How far two specs are apart in what they predict, in %, at the points that were measured.
 struct SpecDifference {
   ErrorQuantiles time, energy;
 };

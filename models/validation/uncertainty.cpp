@@ -92,7 +92,7 @@ class CapturedDraws {
       : spec_(spec),
         priors_(spec),
         captured_mhz_(captured_core_mhz(spec)),
-        has_power_(has_captured_power(spec)),
+        powers_(captured_powers(spec)),
         classes_(classes),
         quantiles_(classes.front().lean.size()) {}
 
@@ -104,15 +104,13 @@ class CapturedDraws {
       if (captured_mhz_.size() < 2) return own.coefficients;
       const KernelCoefficients drawn =
           seen(member, kernel, at, quantiles_.of(function_of(kernel))[draw]);
-      return member.logged.empty() && !has_power_ ? drawn
-                                                  : as_logged(member, kernel, at, drawn, draw);
+      return member.logged.empty() && powers_ == 0 ? drawn
+                                                   : as_logged(member, kernel, at, drawn, draw);
     }
     if (own.split == SplitSource::work || own.split == SplitSource::class_prior) {
-      // The same values in another order: power does not hang on where the split lies.
-      constexpr std::size_t stride = 37, shift = 11;
-      const std::vector<double>& quantiles = quantiles_.of(function_of(kernel));
-      const KernelShape like = priors_.with_any_power(
-          kernel.kind, quantiles[draw], quantiles[(stride * draw + shift) % quantiles.size()]);
+      const std::string& function = function_of(kernel);
+      const KernelShape like = priors_.with_any_power(kernel.kind, quantiles_.of(function)[draw],
+                                                      powers_of(function)[draw]);
       const KernelCoefficients drawn = scaled_to(member, coefficients_of(member, like), at);
       return member.logged.empty() ? drawn : as_logged(member, kernel, at, drawn, draw);
     }
@@ -122,46 +120,117 @@ class CapturedDraws {
   }
 
  private:
+  // Where a function's power stands among others in each draw. How near to its limit a board runs
+  // is of the board and of the work: of the logarithms of power over limit in the shipped sweeps,
+  // two thirds of the variance lie between sweeps, a third within.
+  const std::vector<double>& powers_of(const std::string& function) {
+    constexpr double in_common = 2.0 / 3.0;
+    const std::size_t draws = classes_.front().lean.size();
+    if (common_power_.empty()) common_power_ = even_gaussians(draws, random_);
+    const auto [at, is_new] = power_quantiles_.try_emplace(function);
+    if (!is_new) return at->second;
+    std::vector<double> values = even_gaussians(draws, random_);
+    for (std::size_t i = 0; i < draws; ++i)
+      values[i] = std::sqrt(in_common) * common_power_[i] + std::sqrt(1.0 - in_common) * values[i];
+    at->second = even_ranks(values);
+    return at->second;
+  }
+
   // Times of the kernel at several clocks were seen, so its energy is that of a measured kernel
   // which follows the core clock about as much.
   [[nodiscard]] KernelCoefficients seen(const GpuSpec& member, const Kernel& kernel,
-                                        const CapturePoint& at, double quantile) const {
+                                        const CapturePoint& at, double quantile) {
     const double usual_mhz = effective_core_mhz(spec_, at.clock);
     const double far_mhz = *std::ranges::max_element(
         captured_mhz_, {}, [&](double mhz) { return std::abs(std::log(usual_mhz / mhz)); });
     const OperatingPoint far = operating_point(spec_, anchored(spec_, kernel, at).coefficients,
                                                {at.clock.mem, far_mhz}, at.power_limit_w);
     const double position = (far.time_s / at.time_s - 1.0) / (usual_mhz / far_mhz - 1.0);
-    return scaled_to(
-        member, coefficients_of(member, priors_.at(KernelClass::other, quantile, position)), at);
+    const KernelShape& like =
+        powers_ < 2 ? priors_.at(KernelClass::other, quantile, position)
+                    : as_powerful(kernel, at, {{at.clock.mem, far_mhz}, far}, position, quantile);
+    return scaled_to(member, coefficients_of(member, like), at);
+  }
+
+  // A kernel at another clock, as its fit has it.
+  struct FarPoint {
+    ClockPair clock;
+    OperatingPoint point;
+  };
+
+  // Of measured kernels that follow the core clock about as much, one whose energy changes as that
+  // of the kernel did: power was read at both clocks.
+  const KernelShape& as_powerful(const Kernel& kernel, const CapturePoint& at, const FarPoint& far,
+                                 double position, double quantile) {
+    auto& [shapes, until] = like_[kernel.name];
+    if (shapes.empty()) {
+      constexpr std::size_t tried = 64;
+      constexpr double reading_error = 0.015;
+      const KernelCoefficients own = anchored(spec_, kernel, at).coefficients;
+      const double own_j = operating_point(spec_, own, at.clock, at.power_limit_w).energy_j;
+      const double idle_w = clock_state(spec_, far.clock, false).idle_w;
+      std::vector<double> squares;
+      for (std::size_t i = 0; i < tried; ++i) {
+        shapes.push_back(
+            &priors_.at(KernelClass::other, (static_cast<double>(i) + 0.5) / tried, position));
+        const KernelCoefficients c = with_energy(
+            spec_, scaled_to(spec_, coefficients_of(spec_, *shapes.back()), at), at, own_j);
+        const OperatingPoint usual = operating_point(spec_, c, at.clock, at.power_limit_w),
+                             there = operating_point(spec_, c, far.clock, at.power_limit_w);
+        // In the time that was seen, not that of the kernel it is like.
+        const double there_j =
+            there.energy_j + idle_w * c.idle_scale * (far.point.time_s - there.time_s);
+        const double off =
+            std::log(there_j / usual.energy_j * own_j / far.point.energy_j) / reading_error;
+        squares.push_back(off * off);
+      }
+      const double least = std::ranges::min(squares);
+      double sum = 0.0;
+      for (const double square : squares) until.push_back(sum += std::exp(0.5 * (least - square)));
+      for (double& share : until) share /= sum;
+    }
+    const auto found = std::ranges::lower_bound(until, quantile);
+    const auto at_found = static_cast<std::size_t>(found - until.begin());
+    return *shapes[std::min(at_found, shapes.size() - 1)];
+  }
+
+  // The coefficients with as much core energy as a launch at the captured clock then takes, within
+  // what is plausible.
+  static KernelCoefficients with_energy(const GpuSpec& spec, KernelCoefficients c,
+                                        const CapturePoint& at, double energy_j) {
+    constexpr double most_change = 4.0;
+    const double now_j = operating_point(spec, c, at.clock, at.power_limit_w).energy_j;
+    const double core_j =
+        c.core_j + (energy_j - now_j) / clock_state(spec, at.clock, false).squared_voltage;
+    c.core_j = std::clamp(core_j, c.core_j / most_change, c.core_j * most_change);
+    return c;
   }
 
   // Power at the captured clocks was read, whatever splits the time: core energy makes up for what
   // another split takes. What the reading leaves open is of a class.
   KernelCoefficients as_logged(const GpuSpec& member, const Kernel& kernel, const CapturePoint& at,
-                               KernelCoefficients drawn, std::size_t draw) const {
-    constexpr double most_change = 4.0;
-    const auto energy_at = [&](const KernelCoefficients& c) {
-      return operating_point(member, c, at.clock, at.power_limit_w).energy_j;
-    };
+                               const KernelCoefficients& like, std::size_t draw) const {
     const double error = logged_energy(member, kernel.kind).relative_error;
-    const KernelCoefficients best = anchored(member, kernel, at).coefficients;
-    const double squared_voltage = clock_state(member, at.clock, false).squared_voltage;
-    const double core_j = drawn.core_j + (energy_at(best) - energy_at(drawn)) / squared_voltage;
-    const double open = std::exp(
+    const OperatingPoint best = operating_point(member, anchored(member, kernel, at).coefficients,
+                                                at.clock, at.power_limit_w);
+    KernelCoefficients drawn = with_energy(member, like, at, best.energy_j);
+    drawn.core_j *= std::exp(
         error * std::log(classes_[static_cast<std::size_t>(kernel.kind)].core_energy[draw]) /
         guess);
-    drawn.core_j =
-        std::clamp(core_j, drawn.core_j / most_change, drawn.core_j * most_change) * open;
     return scaled_to(member, drawn, at);
   }
 
   const GpuSpec& spec_;
   ShapePriors priors_;
   std::vector<double> captured_mhz_;  // see captured_core_mhz
-  bool has_power_;                    // logs of these captures were read
+  std::size_t powers_;                // of how many of these captures logs were read
   const std::vector<ClassDraws>& classes_;
   FunctionQuantiles quantiles_;
+  std::mt19937_64 random_{20261128};
+  std::vector<double> common_power_;                            // standard Gaussians, shape [draws]
+  std::map<std::string, std::vector<double>> power_quantiles_;  // by function, shape [draws]
+  // By kernel: what as_powerful() chooses from, and sums of weights up to each, as shares.
+  std::map<std::string, std::pair<std::vector<const KernelShape*>, std::vector<double>>> like_;
 };
 
 }  // namespace

@@ -99,6 +99,7 @@ GraphModel disturbed(const GraphModel& model, const GraphDisturbance& disturbanc
       if (graph.gpus()[g].rank != one.rank) continue;
       lower(of_gpu[g].core_mhz, one.throttle.core_mhz);
       lower(of_gpu[g].power_limit_w, one.throttle.power_limit_w);
+      of_gpu[g].power_factor *= one.throttle.power_factor;
     }
   }
   return slowed.with_throttles(of_gpu);

@@ -18,15 +18,15 @@ struct RankSlowdown {
   friend bool operator==(const RankSlowdown&, const RankSlowdown&) = default;
 };
 
-/// A rank held at a lower core clock or power limit, by heat or by whoever runs it; see
-/// GpuThrottle.
+/// A rank held at a lower core clock or power limit, by heat or by whoever runs it, or one that
+/// draws more than others; see GpuThrottle.
 struct RankThrottle {
   std::uint32_t rank = 0;
   GpuThrottle throttle;
 };
 
 /// Several factors of one rank multiply. Of several throttles of one rank the lowest clock and the
-/// lowest power limit count.
+/// lowest power limit count; factors of power multiply.
 struct GraphDisturbance {
   std::vector<RankSlowdown> gpus = {};   ///< of kernels, but those of communication
   std::vector<RankSlowdown> links = {};  ///< of communication: its slowest rank counts

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -76,10 +75,11 @@ GraphModel GraphModel::with_host_power(double host_power_w) const {
 GraphModel GraphModel::with_throttles(const std::vector<GpuThrottle>& of_gpu) const {
   GraphModel other = *this;
   other.throttle_of_gpu_.clear();
-  for (GpuThrottle one : of_gpu) {
-    if (one.power_limit_w)  // a throttle holds back: the run's limit stays where it is lower
-      one.power_limit_w =
-          std::min(accepted_power_limit_w(spec_, one.power_limit_w), power_limit_w_);
+  for (const GpuThrottle& one : of_gpu) {
+    if (one.power_limit_w) (void)accepted_power_limit_w(spec_, one.power_limit_w);
+    if (!(one.power_factor >= 0.5 && one.power_factor <= 2.0))
+      throw UsageError(
+          fmt::format("a GPU draws {:g} times as much power; expected 0.5 to 2", one.power_factor));
     const double mhz = one.core_mhz.value_or(spec_.core.max_mhz);
     if (!(mhz >= spec_.core.min_mhz && mhz <= spec_.core.max_mhz)) {
       throw UsageError(fmt::format("a GPU is held at {:g} MHz; {} has {:g} to {:g} MHz", mhz,
@@ -93,10 +93,19 @@ GraphModel GraphModel::with_throttles(const std::vector<GpuThrottle>& of_gpu) co
   return other;
 }
 
+double GraphModel::limit_w(const ClockPair& clock, ThrottleId throttle) const {
+  const double of_clock = clock.power_limit_w.value_or(power_limit_w_);
+  return std::min(of_clock, throttles_[index(throttle)].power_limit_w.value_or(of_clock));
+}
+
 ClockPair GraphModel::held_clock(const ClockPair& asked, ThrottleId throttle) const {
-  const std::optional<double> most_mhz = throttles_[index(throttle)].core_mhz;
-  if (!most_mhz) return asked;
-  return {asked.mem, std::min(asked.core_mhz.value_or(*most_mhz), *most_mhz)};
+  const GpuThrottle& most = throttles_[index(throttle)];
+  ClockPair held = asked;
+  if (most.core_mhz)
+    held.core_mhz = std::min(asked.core_mhz.value_or(*most.core_mhz), *most.core_mhz);
+  if (most.power_limit_w || power_factor(throttle) != 1.0)
+    held.power_limit_w = limit_w(asked, throttle) / power_factor(throttle);
+  return held;
 }
 
 GraphModel GraphModel::with_comm_sms(std::vector<OverlappingCollective> collectives,
@@ -124,19 +133,9 @@ double GraphModel::transfer_s(std::size_t activity, double core_mhz) const {
 }
 
 double GraphModel::idle_power_w(const ClockPair& clock, ThrottleId throttle) const {
-  return waiting_power_w(spec_, spec_.mem_states[index(clock.mem)],
+  return power_factor(throttle) *
+         waiting_power_w(spec_, spec_.mem_states[index(clock.mem)],
                          effective_core_mhz(spec_, held_clock(clock, throttle)));
-}
-
-SharedGpu GraphModel::gpu_of_many(const ClockPair& clock, ThrottleId throttle) const {
-  CollectiveSharing sharing;
-  sharing.dram_weight = 0.0;
-  return {spec_,
-          coefficients_,
-          demands_,
-          held_clock(clock, throttle),
-          std::numeric_limits<double>::infinity(),
-          sharing};
 }
 
 void GraphModel::bind_kernels(double lean) {

@@ -14,10 +14,12 @@
 
 namespace rubato {
 
-/// What holds a GPU back whatever clock it is asked for: heat, or whoever runs it.
+/// How a GPU differs from the others whatever clock it is asked for: heat, the chip, whoever runs
+/// it.
 struct GpuThrottle {
   std::optional<double> core_mhz = {};       ///< highest core clock
   std::optional<double> power_limit_w = {};  ///< the lower of this and the run's limit counts
+  double power_factor = 1.0;  ///< it draws so many times as much, so its limit slows it down more
 
   friend bool operator==(const GpuThrottle&, const GpuThrottle&) = default;
 };
@@ -114,26 +116,33 @@ class GraphModel {
   /// takes its captured time, with what ran beside it. 0 where no clock matters.
   [[nodiscard]] const std::vector<double>& work() const noexcept { return work_; }
 
-  /// The clock a GPU takes when asked for one: no higher than its throttle allows.
+  /// How many times as much a GPU draws.
+  [[nodiscard]] double power_factor(ThrottleId throttle) const {
+    return throttles_[index(throttle)].power_factor;
+  }
+
+  /// The power limit of a GPU at a clock, W.
+  [[nodiscard]] double limit_w(const ClockPair& clock, ThrottleId throttle = {}) const;
+
+  /// What a GPU does when asked for a clock: no more than its throttle allows. The limit is that
+  /// for a GPU that draws as much as others.
   [[nodiscard]] ClockPair held_clock(const ClockPair& asked, ThrottleId throttle) const;
 
   /// The kernels of this graph, running together at a requested clock. One object serves one
   /// thread.
   [[nodiscard]] SharedGpu shared_gpu(const ClockPair& clock, ThrottleId throttle = {}) const {
-    return {spec_, coefficients_, demands_, held_clock(clock, throttle), limit_w(throttle)};
+    SharedGpu gpu(spec_, coefficients_, demands_, held_clock(clock, throttle), power_limit_w_);
+    gpu.draw(power_factor(throttle));
+    return gpu;
   }
-
-  /// As shared_gpu, for bounds: no kernel runs slower on it than on the real GPU, even if further
-  /// kernels run as well. Kernels still lose the SMs that a collective holds, and a collective is
-  /// still slowed down by their load. The DRAM traffic of collectives and the power limit are left
-  /// out.
-  [[nodiscard]] SharedGpu gpu_of_many(const ClockPair& clock, ThrottleId throttle = {}) const;
 
   /// Time and energy of one launch alone on its GPU.
   [[nodiscard]] OperatingPoint evaluate(KernelId kernel, const ClockPair& clock,
                                         ThrottleId throttle = {}) const {
-    return operating_point(spec_, coefficients_[index(kernel)], held_clock(clock, throttle),
-                           limit_w(throttle));
+    OperatingPoint point = operating_point(spec_, coefficients_[index(kernel)],
+                                           held_clock(clock, throttle), power_limit_w_);
+    point.energy_j *= power_factor(throttle);
+    return point;
   }
 
   /// Board power while nothing runs, W.
@@ -142,9 +151,6 @@ class GraphModel {
  private:
   void bind_kernels(double lean);
   void anchor_work();
-  [[nodiscard]] double limit_w(ThrottleId throttle) const {
-    return throttles_[index(throttle)].power_limit_w.value_or(power_limit_w_);
-  }
   void move_collectives();
 
   const ExecutionGraph* graph_;

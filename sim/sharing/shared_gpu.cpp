@@ -100,7 +100,7 @@ SharedGpu::SharedGpu(const GpuSpec& spec, std::vector<KernelCoefficients> kernel
       kernels_(std::move(kernels)),
       demands_(std::move(demands)),
       clock_(clock),
-      power_limit_w_(power_limit_w),
+      power_limit_w_(clock.power_limit_w.value_or(power_limit_w)),
       collectives_(collectives),
       requested_(clock_state(spec, clock, false)),
       slots_(64, 0) {}
@@ -115,6 +115,8 @@ const Sharing& SharedGpu::at(std::span<const std::uint32_t> running) {
       return known.sharing;
   }
   answers_.push_back({keys_.size(), running.size(), limited(running)});
+  answers_.back().sharing.idle_w *= power_factor_;
+  for (double& watts : answers_.back().sharing.active_w) watts *= power_factor_;
   keys_.insert(keys_.end(), running.begin(), running.end());
   slots_[slot] = static_cast<std::uint32_t>(answers_.size());
   if (2 * answers_.size() > slots_.size()) grow();
@@ -146,10 +148,6 @@ SharedGpu::Alone SharedGpu::alone(const ClockState& state, std::uint32_t k,
           .core_use = collective ? 0.0 : std::min(of_pool, 1.0) * core_frac,
           .dram_use = collective ? std::min(collectives_.dram_weight * dram_frac, 1.0) : dram_frac,
           .busy = collective ? 0.0 : 1.0 - kernel.fixed_s / point.time_s};
-}
-
-double SharedGpu::dram_use(std::uint32_t kernel) const {
-  return alone(requested_, kernel, 0.0).dram_use;
 }
 
 Sharing SharedGpu::unlimited(std::span<const std::uint32_t> running, const ClockState& state) {

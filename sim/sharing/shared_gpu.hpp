@@ -85,20 +85,14 @@ class SharedGpu {
             std::vector<SmDemand> demands, const ClockPair& clock, double power_limit_w,
             const CollectiveSharing& collectives = {});
 
+  /// From here on everything draws `factor` times as much. The limit is not touched: callers divide
+  /// it, see GraphModel::held_clock.
+  void draw(double factor) { power_factor_ = factor; }
+
   /// Rates and power of kernels that run together.
   /// @param running  indices of kernels, repeats allowed; may be empty (idle)
   /// @return valid while this object lives
   [[nodiscard]] const Sharing& at(std::span<const std::uint32_t> running);
-
-  /// Largest share of DRAM bandwidth that a kernel uses at the requested clock, as those beside it
-  /// feel it, in [0, 1]. It is that of the kernel alone, on all SMs it can fill.
-  [[nodiscard]] double dram_use(std::uint32_t kernel) const;
-
-  /// Upper bounds on the time of one launch while at most one kernel of each stream runs, s.
-  /// @param streams  kernels that each stream may run
-  /// @return for each kernel, shape as streams
-  [[nodiscard]] std::vector<std::vector<double>> longest_s(
-      std::span<const std::vector<std::uint32_t>> streams) const;
 
  private:
   // One running kernel as it would be by itself on the SMs that are left to it. Uses are shares of
@@ -107,10 +101,6 @@ class SharedGpu {
     OperatingPoint point;
     double core_use, dram_use, busy;
   };
-  // Upper bounds of one kernel. Seconds are of one launch.
-  struct Most {
-    double time_s = 0.0, core_s = 0.0, dram_s = 0.0, core_use = 0.0, dram_use = 0.0;
-  };
   // A set of running kernels and what was worked out for it.
   struct Answer {
     std::size_t key = 0, size = 0;  // where its set lies in keys_
@@ -118,12 +108,6 @@ class SharedGpu {
   };
 
   [[nodiscard]] Alone alone(const ClockState& state, std::uint32_t kernel, double held_frac) const;
-  [[nodiscard]] Most most(std::uint32_t kernel, double held_frac, const ClockState& slowest) const;
-  [[nodiscard]] double most_active_w(std::uint32_t kernel) const;
-  [[nodiscard]] double longest_s(std::uint32_t kernel, const Most& own,
-                                 std::span<const Most> others) const;
-  void raise_longest(std::span<const std::vector<std::uint32_t>> streams, const ClockState& slowest,
-                     std::vector<std::vector<double>>& longest) const;
   [[nodiscard]] Sharing unlimited(std::span<const std::uint32_t> running, const ClockState& state);
   [[nodiscard]] Sharing limited(std::span<const std::uint32_t> running);
   void grow();
@@ -133,6 +117,7 @@ class SharedGpu {
   std::vector<SmDemand> demands_;
   ClockPair clock_;
   double power_limit_w_;
+  double power_factor_ = 1.0;
   CollectiveSharing collectives_;
   ClockState requested_;
   std::vector<std::uint32_t> keys_;   // of all answers, one after the other

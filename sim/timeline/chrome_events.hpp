@@ -1,6 +1,7 @@
 #pragma once
 // Events of a Chrome trace, as ui.perfetto.dev reads them, written as they come.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,12 +29,16 @@ class ChromeTrace {
   /// Ends the document, with a newline. To be called once, after all events.
   void finish();
 
+  /// A number that no other flow of the document has.
+  [[nodiscard]] std::uint64_t next_flow() noexcept { return flows_++; }
+
  private:
   void flush();
 
   TextSink sink_;
   std::string text_;  ///< not yet given to the sink
   bool first_ = true;
+  std::uint64_t flows_ = 0;
 };
 
 /// Events of one process (one run in the viewer). Times in seconds from 0.
@@ -46,10 +51,15 @@ class ChromeProcess {
 
   /// Names a row. Rows stand in the order of their numbers, or of `place`.
   void row(int tid, const std::string& name, std::optional<int> place = std::nullopt);
-  void slice(int tid, std::string_view category, std::string_view name, double from_s,
-             double duration_s, Json args);
-  /// Something that takes no time.
-  void instant(int tid, std::string_view name, double at_s);
+  /// Both ends are written to the nearest ns, so that slices in a row meet.
+  void slice(int tid, std::string_view category, std::string_view name, double from_s, double to_s,
+             Json args);
+  /// An arrow from a slice of one row to one of another, which the viewer draws. To be called after
+  /// both slices: an end belongs to the slice of its row that began last by then.
+  /// @param kind    why the second waits for the first
+  /// @param from_s  within the first slice
+  /// @param to_s    within the second slice, >= from_s
+  void flow(std::string_view kind, int from_tid, double from_s, int to_tid, double to_s);
   /// A value that holds until the next one of the same name.
   void counter(const std::string& name, const char* unit, double at_s, double value);
 

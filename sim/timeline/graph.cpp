@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -60,12 +61,14 @@ class RunWriter {
         case ActivityKind::arrival: arrival_of_stream_[*activity.stream] = i; break;
         case ActivityKind::departure: collective(times, i); break;
         case ActivityKind::host:
-          out_.instant(row_of_host(activity.rank), "call", times.start_s[i]);
+          out_.slice(row_of_host(activity.rank), "host", "call", times.start_s[i], times.start_s[i],
+                     Json::object());
           break;
         case ActivityKind::origin:
         case ActivityKind::transfer: break;
       }
     }
+    flows(times);
   }
 
   // Counters of all GPUs. Phases that last no time are left out.
@@ -116,14 +119,13 @@ class RunWriter {
       const Pass pass = graph_.activities()[first].pass;
       if (i + 1 < graph_.size() && graph_.activities()[i + 1].pass == pass) continue;
       const double from_s = run.launches[first].begin_s;
-      out_.slice(passes, "pass", name_of(pass), from_s, run.end_s[i] - from_s, Json::object());
+      out_.slice(passes, "pass", name_of(pass), from_s, run.end_s[i], Json::object());
       first = i + 1;
     }
     for (const ClockChange& change : run.changes) {
       const double from_s = std::max(change.request_s, 0.0);
       if (change.effect_s <= from_s) continue;
-      out_.slice(changes, "clock switch", track_->grid->label(change.to), from_s,
-                 change.effect_s - from_s,
+      out_.slice(changes, "clock switch", track_->grid->label(change.to), from_s, change.effect_s,
                  {{"stall_us", 1e6 * (change.effect_s - change.stall_from_s)}});
     }
   }
@@ -137,9 +139,56 @@ class RunWriter {
   [[nodiscard]] int row_of(std::size_t stream) const {
     return static_cast<int>(stream) + first_row_;
   }
+  [[nodiscard]] int row_of(const Activity& activity) const {
+    return activity.stream ? row_of(*activity.stream) : row_of_host(activity.rank);
+  }
   [[nodiscard]] int row_of_host(std::uint32_t rank) const {
     return row_of(graph_.streams().size()) +
            static_cast<int>(std::ranges::find(hosts_, rank) - hosts_.begin());
+  }
+
+  // Why slices of different rows wait for each other. Of a collective: from the rank that came last
+  // to every other one.
+  void flows(const Times& times) {
+    std::vector<std::size_t> slice_of(graph_.size(), 0);  // its activity; of a transfer the last
+    std::vector<std::size_t> arrival_of_stream(graph_.streams().size(), 0);
+    for (std::size_t i = 0; i < graph_.size(); ++i) {
+      const Activity& activity = graph_.activities()[i];
+      slice_of[i] = i;
+      if (activity.kind == ActivityKind::arrival) arrival_of_stream[*activity.stream] = i;
+      if (activity.kind == ActivityKind::departure)
+        slice_of[i] = arrival_of_stream[*activity.stream];
+      for (const GraphArc& arc : graph_.arcs_into(id_at<ActivityId>(i))) {
+        const std::size_t from = index(arc.from);
+        if (activity.kind == ActivityKind::transfer) {
+          if (slice_of[i] == i || times.start_s[from] > times.start_s[slice_of[i]])
+            slice_of[i] = from;
+          continue;
+        }
+        const bool joined = graph_[arc.from].kind == ActivityKind::transfer;
+        flow(times, arc, slice_of[from], {slice_of[i], i}, joined ? from : slice_of[from]);
+      }
+    }
+  }
+
+  // @param to       first and last activity of the slice that waits
+  // @param from_at  when `from` was reached: itself, or the transfer that it began
+  void flow(const Times& times, const GraphArc& arc, std::size_t from,
+            std::pair<std::size_t, std::size_t> to, std::size_t from_at) {
+    if (arc.kind == ArcKind::release) return;
+    const int from_row = row_of(graph_.activities()[from]),
+              to_row = row_of(graph_.activities()[to.first]);
+    const double from_s = begin_s(times, from_at);
+    const double to_s = std::max(begin_s(times, to.first), from_s);
+    // As captured, clocks of ranks may disagree: nothing waits for what begins after its end.
+    if (from_row != to_row && to_s <= times.end_s[to.second])
+      out_.flow(name_of(arc.kind), from_row, from_s, to_row, to_s);
+  }
+
+  // After a stall, where the run knows of one.
+  [[nodiscard]] double begin_s(const Times& times, std::size_t activity) const {
+    return track_ != nullptr && track_->text_of ? track_->run->launches[activity].begin_s
+                                                : times.start_s[activity];
   }
 
   // A stream runs nothing else between the arrival and the departure of a collective.
@@ -157,9 +206,8 @@ class RunWriter {
     const Activity& activity = graph_.activities()[first];
     if (track_ != nullptr && track_->text_of) {
       SliceText text = track_->text_of(first);
-      const double from_s = track_->run->launches[first].begin_s;
-      out_.slice(row_of(*activity.stream), text.category, text.name, from_s,
-                 times.end_s[last] - from_s, std::move(text.args));
+      out_.slice(row_of(activity), text.category, text.name, begin_s(times, first),
+                 times.end_s[last], std::move(text.args));
       return;
     }
     const GraphStream& stream = graph_.streams()[*activity.stream];
@@ -169,9 +217,8 @@ class RunWriter {
     args["class"] = name_of(kernel.kind);
     args["pass"] = name_of(activity.pass);
     if (!times.energy_j.empty()) args["energy_j"] = times.energy_j[first];
-    out_.slice(row_of(*activity.stream), "kernel",
-               kernel.label.empty() ? kernel.name : kernel.label, times.start_s[first],
-               times.end_s[last] - times.start_s[first], std::move(args));
+    out_.slice(row_of(activity), "kernel", kernel.label.empty() ? kernel.name : kernel.label,
+               times.start_s[first], times.end_s[last], std::move(args));
   }
 
   void counters(GpuId gpu, double at_s, double power_w, double core_mhz, double mem_mhz) {

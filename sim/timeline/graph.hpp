@@ -38,8 +38,10 @@ struct PowerTrack {
 
 /// Draws a run as process `pid`: one row per stream of each GPU, and one per rank for the calls of
 /// its host. A launch is a slice. A collective of several ranks is a slice from arrival to
-/// departure, which says how long it waited. Counters per GPU: power_w, core_mhz and mem_mhz, 0
-/// after the last end. Times in us since the origin.
+/// departure, which says how long it waited. Flows lead from each slice to those of other rows that
+/// wait for it: a call to its launch, a launch to one behind an event or to the call that waits for
+/// it, a send to its receive, and in a collective the rank that came last to the others. Counters
+/// per GPU: power_w, core_mhz and mem_mhz, 0 after the last end. Times in us since the origin.
 /// @param spec  of the grid; may be null if the track has no grid
 void draw_graph_run(ChromeTrace& trace, int pid, const ExecutionGraph& graph, const GpuSpec* spec,
                     const GraphTrack& track);

@@ -73,7 +73,7 @@ Exploration plans_of(const Trace& trace, const GpuSpec& spec) {
                          .power_limit_w = {},
                          .switching = {},
                          .questions = {}};
-  for (const auto granularity : {Granularity::iteration, Granularity::kernel})
+  for (const auto granularity : {Granularity::run, Granularity::kernel})
     input.questions.push_back({granularity, Aggregation::global, LeastWaste{0.05, 0.0}});
   return explore(input);
 }

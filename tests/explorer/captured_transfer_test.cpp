@@ -30,8 +30,8 @@ class CapturedTransfers : public ::testing::Test {
 };
 
 TEST_F(CapturedTransfers, OnItsOwnCaptureAPlanIsWhatItWas) {
-  const GraphExploration found = stored(
-      {{Granularity::iteration, 0.02}, {Granularity::pass, 0.02}, {Granularity::launch, 0.02}});
+  const GraphExploration found =
+      stored({{Granularity::run, 0.02}, {Granularity::pass, 0.02}, {Granularity::launch, 0.02}});
   for (std::size_t i = 0; i < found.plans.size(); ++i) {
     const GraphRun& plan = found.plans[i].result.run;
     const Transfer same = played(static_cast<std::int64_t>(i) + 1);
@@ -60,8 +60,7 @@ TEST_F(CapturedTransfers, OneStepIsPlayedForAll) {
 }
 
 TEST_F(CapturedTransfers, ElsewhereNoPlanOfItsGranularityDoesBetterInTime) {
-  const GraphExploration found =
-      stored({{Granularity::iteration, 0.05}, {Granularity::pass, 0.05}});
+  const GraphExploration found = stored({{Granularity::run, 0.05}, {Granularity::pass, 0.05}});
   for (const std::int64_t plan : {1, 2}) {
     const Transfer other = played(plan, {.layers = 9});
     ASSERT_TRUE(other.own);
@@ -75,7 +74,7 @@ TEST_F(CapturedTransfers, ElsewhereNoPlanOfItsGranularityDoesBetterInTime) {
 }
 
 TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
-  const GraphExploration found = stored({{Granularity::iteration, 0.02}});
+  const GraphExploration found = stored({{Granularity::run, 0.02}});
   open_result_database(db()).execute("UPDATE plan_segments SET pass = 'other'");
   const Transfer lost = played(1);
   EXPECT_EQ(lost.known_frac, 0.0);
@@ -84,7 +83,7 @@ TEST_F(CapturedTransfers, APassThatThePlanLacksKeepsTheClock) {
 }
 
 TEST_F(CapturedTransfers, SaysWhichPlanIsMissing) {
-  stored({{Granularity::iteration, 0.02}});
+  stored({{Granularity::run, 0.02}});
   expect_error<UsageError>([&] { (void)played(7); }, "there is no plan 7 of a captured run");
   open_result_database(db()).execute("UPDATE plans SET time_s = NULL");
   expect_error<UsageError>([&] { (void)played(1); }, "has no clocks");

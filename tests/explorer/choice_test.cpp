@@ -26,8 +26,7 @@ TEST(Explore, SimulatorAndSolverAgree) {
   const std::vector<Goal> goals{LeastWaste{}, LeastWaste{0.1, 0.0}, LeastEdp{},
                                 LeastEd2p{},  LeastEnergy{},        LeastTime{{}, 250.0}};
   for (const Goal& goal : goals) {
-    for (const auto granularity :
-         {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
+    for (const auto granularity : {Granularity::run, Granularity::pass, Granularity::kernel}) {
       input.questions.push_back({granularity, Aggregation::global, goal});
     }
   }

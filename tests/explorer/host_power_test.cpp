@@ -43,9 +43,8 @@ double find_host_power(const std::vector<Mark>& marks) {
 // One clock for all: every clock's sums, by hand.
 TEST(HostPower, OneClockIsTheBestOfAllSums) {
   const Prices prices{.per_kwh = 0.12, .per_gpu_hour = 0.05, .pue = 1.2};
-  const Exploration found =
-      explore(input_of(host_w, {ask(Granularity::iteration, LeastEnergy{}),
-                                ask(Granularity::iteration, LeastCost{prices})}));
+  const Exploration found = explore(input_of(
+      host_w, {ask(Granularity::run, LeastEnergy{}), ask(Granularity::run, LeastCost{prices})}));
   const Trace trace = small_input().trace;
   const auto counts = launch_counts(trace);
   double least_j = std::numeric_limits<double>::infinity(), least_cost = least_j;
@@ -68,7 +67,7 @@ TEST(HostPower, OneClockIsTheBestOfAllSums) {
 
 // The same clocks with and without it: every total differs by its power times its time.
 TEST(HostPower, EveryTotalHasItForItsTime) {
-  const std::vector<Question> questions{ask(Granularity::iteration, LeastWaste{.slack_frac = 0.5})};
+  const std::vector<Question> questions{ask(Granularity::run, LeastWaste{.slack_frac = 0.5})};
   ExplorationInput with_stalls = input_of(host_w, questions);
   with_stalls.grid = "mem=5001 core=1470";  // beside the default clocks: the same choice
   with_stalls.switching.core.stall_s = 1e-3;
@@ -106,7 +105,7 @@ TEST(HostPower, EveryTotalHasItForItsTime) {
 
 // 'segment' plans with it too: the search's claim is what the simulator finds.
 TEST(HostPower, AutomaticPlansCountIt) {
-  ExplorationInput input = input_of(host_w, {ask(Granularity::automatic, LeastWaste{})});
+  ExplorationInput input = input_of(host_w, {ask(Granularity::segment, LeastWaste{})});
   input.switching.core.stall_s = 1e-4;
   const Exploration found = explore(input);
   EXPECT_NEAR(found.plans[0].sim.total.energy_j / found.plans[0].objective, 1.0, 1e-9);
@@ -115,7 +114,7 @@ TEST(HostPower, AutomaticPlansCountIt) {
 // A counter on the board sees none of it: plan files promise the board's change.
 TEST(HostPower, PlanFilesPromiseWhatTheBoardTakes) {
   const TemporaryFolder folder;
-  const std::vector<Question> questions{ask(Granularity::iteration, LeastWaste{.slack_frac = 0.5})};
+  const std::vector<Question> questions{ask(Granularity::run, LeastWaste{.slack_frac = 0.5})};
   for (const double power_w : {0.0, host_w}) {
     ExplorationInput input = input_of(power_w, questions);
     input.grid =
@@ -152,7 +151,7 @@ TEST(HostPower, PlanFilesPromiseWhatTheBoardTakes) {
 TEST(HostPower, OfHugeNodesEnergyIsTime) {
   const SwitchModel switching{.core = {.stall_s = 2e-6}, .mem = {}};
   const std::vector<GraphQuestion> questions{
-      {Granularity::iteration, 0.05}, {Granularity::kernel, 0.05}, {Granularity::automatic, 0.05}};
+      {Granularity::run, 0.05}, {Granularity::kernel, 0.05}, {Granularity::segment, 0.05}};
   GraphExplorationInput input = made_exploration_input({.layers = 4}, questions, switching);
   const GraphExploration board = explore_captured(input);
   input.host_power_w = 1e9;

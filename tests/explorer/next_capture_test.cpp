@@ -50,7 +50,7 @@ TEST(NextCapture, WithoutSlackOnlyTheTruthThatTakesNoLongerSaves) {
 // now, and knows its time better.
 TEST(NextCapture, OfAnExplorationAddsToItsAnswer) {
   GraphExplorationInput input = made_exploration_input({.layers = 2}, {});
-  input.questions = {{Granularity::iteration, Aggregation::global, LeastWaste{0.1}}};
+  input.questions = {{Granularity::run, Aggregation::global, LeastWaste{0.1}}};
   input.odds_frac = 0.9;
   const auto next = next_measurement(explore_captured(input));
   ASSERT_TRUE(next);

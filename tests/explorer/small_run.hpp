@@ -23,7 +23,7 @@ inline ExplorationInput paper_input(std::string grid, std::vector<Question> ques
 
 inline ExplorationInput small_input() {
   ExplorationInput input = paper_input("mem=5001,auto core=1470,1680,auto");
-  for (const auto granularity : {Granularity::iteration, Granularity::pass, Granularity::kernel}) {
+  for (const auto granularity : {Granularity::run, Granularity::pass, Granularity::kernel}) {
     input.questions.push_back({granularity, Aggregation::global, LeastWaste{}});
   }
   input.questions.push_back({Granularity::kernel, Aggregation::global, LeastEdp{}});

@@ -9,6 +9,7 @@
 #include "explorer/pipeline/frontier.hpp"
 #include "sim/pipeline_run.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/explorer/pipeline/reference.hpp"
 #include "tests/small_pipeline.hpp"
 
 namespace rubato {

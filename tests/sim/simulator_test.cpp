@@ -90,13 +90,50 @@ TEST(Simulator, CountsRepeatsInsteadOfListingThem) {
   Plan two_clocks = plan;
   two_clocks.clock_of_site[2] = *grid.find("5001/1470");
   EXPECT_EQ(simulate(trace, model, grid, two_clocks).total.clock_switches, 4'800'000'000U);
-  // What must go through them one by one says so at once.
-  const auto replay = [&trace = trace, &model = model, &grid = grid, &two_clocks] {
-    (void)simulate(trace, model, grid, two_clocks, {.core = {.stall_s = 1e-3}, .mem = {}});
+  // A change takes a millisecond, and none has to wait for another one.
+  const SimResult paid =
+      simulate(trace, model, grid, two_clocks, {.core = {.stall_s = 1e-3}, .mem = {}});
+  const SimResult free = simulate(trace, model, grid, two_clocks);
+  EXPECT_EQ(paid.total.launches, 89'700'000'000U);
+  EXPECT_NEAR(static_cast<double>(paid.total.clock_switches) / 4.8e9, 1.0, 1e-6);
+  EXPECT_NEAR((paid.total.time_s - free.total.time_s) / 4.8e6, 1.0, 1e-6);
+}
+
+// Each repeat more of a block adds the same, in whatever state the clocks are at its ends, whether
+// launches are replayed or counted.
+TEST(Simulator, CountsTheMiddleOfBlocksThatAreTooLongToReplay) {
+  auto [trace, model, grid] = setting();
+  const SwitchModel switching{
+      .core = {.stall_s = 1e-4, .energy_j = 0.5, .lead_s = 2e-4}, .mem = {}, .dwell_s = 3e-4};
+  const Plan low = uniform_plan(trace, *grid.find("5001/1470"));
+  Plan plan = uniform_plan(trace, grid.default_clock());
+  std::size_t site = 0;  // every second segment runs at the lower clocks
+  for (std::size_t s = 0; s < trace.segments.size(); ++s) {
+    for (std::size_t i = 0; i < trace.segments[s].launches.size(); ++i, ++site) {
+      if (s % 2 == 1) plan.clock_of_site[site] = low.clock_of_site[site];
+    }
+  }
+  const std::vector<Segment> once = trace.segments;
+  const auto totals = [&, &trace = trace, &model = model, &grid = grid](std::uint32_t repeats) {
+    trace.segments = once;
+    for (Segment& segment : trace.segments) segment.repeat *= repeats;
+    return simulate(trace, model, grid, plan, switching);
   };
-  expect_error<DataError>(
-      replay, "89700000000 launches in one iteration; at most 5000000 can be replayed one by one",
-      "rubato explore --granularity iteration");
+  const SimResult replayed = totals(20), more = totals(40), counted = totals(1'000'000);
+  EXPECT_EQ(counted.total.clock_switches, replayed.total.clock_switches);
+  EXPECT_EQ(counted.late_launches, replayed.late_launches);
+  EXPECT_EQ(counted.total.launches, 897'000'000U);
+  const auto expect_linear = [&](double Totals::*what, const Totals& first, const Totals& second,
+                                 const Totals& last) {
+    const double expected = first.*what + (second.*what - first.*what) * 49'999.0;
+    EXPECT_NEAR(last.*what / expected, 1.0, 1e-9);
+  };
+  expect_linear(&Totals::time_s, replayed.total, more.total, counted.total);
+  expect_linear(&Totals::energy_j, replayed.total, more.total, counted.total);
+  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+    expect_linear(&Totals::time_s, replayed.by_kernel[k], more.by_kernel[k], counted.by_kernel[k]);
+    EXPECT_EQ(counted.by_kernel[k].launches, 50'000 * replayed.by_kernel[k].launches);
+  }
 }
 
 TEST(Simulator, CountsAndChargesSwitches) {

@@ -9,17 +9,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parent)]
-from checks import check, exit_status, not_checked, run  # noqa: E402
+from checks import check, exit_status, not_checked, run
 
 RUBATO = Path(sys.argv[1]).resolve()
 
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "tools" / "packaging" / "completions"
 # What was typed, and what must be offered for its last word.
-CASES = {("swe",): {"sweep", "sweep-latency"}, ("sweep", ""): {"new", "run", "slurm"}, ("sweep", "run", "--dry"): {"--dry-run"},
+CASES = {("lat",): {"latency", "latency-scan"}, ("experiment", ""): {"new", "run", "slurm"}, ("experiment", "run", "--dry"): {"--dry-run"},
          ("pipeline", "scale", "--sch"): {"--schedule"}, ("explore", "--switching", "free", "--sla"): {"--slack"},
-         ("explore", "no such"): set(), ("explore", "--granularity", "pass,ke"): {"pass,kernel"},
+         ("explore", "no such"): set(), ("explore", "--per", "pass,ke"): {"pass,kernel"},
          ("explore", "--goal", "e"): {"edp", "ed2p", "energy"}, ("explore", "--gpu", "a100-s"): {"a100-sxm4-40gb", "a100-sxm4-80gb", "a100-spec.json"},
          ("explore", "gpt3"): {"gpt3-xl"}, ("replay", "a100"): {"a100-spec.json"}, ("explore", "--db", "a100"): {"a100-spec.json"}}
 # Run before a script of zsh: what compsys would be given, a word a line.

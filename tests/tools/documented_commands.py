@@ -272,13 +272,15 @@ class Help:
 
     def options(self, path):
         """Of the command and of those below it."""
-        listed = re.findall(r"^  (-\S+)", self.text(path), re.MULTILINE)
-        own = {option for group in listed for option in group.split(",")}
+        listed = re.findall(r"^  (\S+(?: \S+)*)(?:  |$)", self.text(path), re.MULTILINE)
+        own = {option for names in listed for option in re.findall(r"(?<!\S)--?[a-zA-Z][\w-]*", names)}
         return own.union(*(self.options(path + (name,)) for name in self.commands(path)))
 
     def problem(self, command):
         """What does not exist in `rubato ...`, or None. Words in capitals and ... stand for something."""
         words = shlex.split(command.replace("...", " "))[1:]
+        if words[:1] == ["help"]:
+            words = [] if words[1:] == ["terms"] else words[1:]
         path = ()
         while words and words[0] in self.commands(path):
             path += (words.pop(0),)

@@ -21,6 +21,7 @@ sys.dont_write_bytecode = True
 RUBATO, SOURCES = (os.path.abspath(path) for path in sys.argv[1:3])
 ALL = "--all" in sys.argv
 sys.path[:0] = [str(Path(SOURCES, "tools", "python"))]
+from checks import check, exit_status  # noqa: E402
 from rubato.applier import Applier  # noqa: E402
 from rubato.errors import UsageError  # noqa: E402
 from rubato.hardware.backends import DryBackend  # noqa: E402
@@ -33,13 +34,6 @@ SLACKS = (0, 1, 2, 5) if ALL else (0, 5)
 CAPTURE = Path(SOURCES, "docs", "examples", "run.pt.trace.json.gz")
 PROFILE = Path(SOURCES, "docs", "examples", "gpt3-175b-a100.csv")
 RANKS = Path(SOURCES, "docs", "examples", "pipeline", "rank*.pt.trace.json.gz")
-failed = []
-
-
-def check(what, holds, detail=""):
-    if not holds:
-        failed.append(what)
-        print(f"FAILED {what}: {detail}")
 
 
 def rubato(*arguments, statuses=(0,)):
@@ -79,7 +73,7 @@ def play(file, plan, step, rank=0):
     gpu = ModelGpu(file.core_latency_s)
     with mock.patch("rubato.applier.time.perf_counter", lambda: gpu.now_s), mock.patch("rubato.held_clocks.time.perf_counter", lambda: gpu.now_s), \
             mock.patch("rubato.applier.threading.Thread"):
-        applier = Applier(file, backend=gpu, granularity=plan.granularity, rank=rank, gpus=[0], guard=False, strict=True)
+        applier = Applier(file, backend=gpu, per=plan.granularity, rank=rank, gpus=[0], guard=False, strict=True)
         for _ in range(STEPS):
             begin_s, energy_j, planned_s = gpu.now_s, 0.0, 0.0
             for name, launches in step:
@@ -345,9 +339,8 @@ with tempfile.TemporaryDirectory() as made:
     for gpu in gpus():
         Run(Path(made), f"gpt3-xl on {gpu}", "gpt3-xl", "--gpu", gpu).check()
     Run(Path(made), "a capture", CAPTURE, "--captured-clock", "1593/1410").check()
-    Run(Path(made), "four ranks", RANKS, "--captured-clock", "1593/1410", "--granularity", "iteration,gpu,pass,segment").check()
+    Run(Path(made), "four ranks", RANKS, "--captured-clock", "1593/1410", "--per", "run,gpu,pass,segment").check()
     stages = [check_stages(Path(made), f"gpt3-xl in four stages on {gpu}", "gpt3-xl", "--stages", 4, "--gpu", gpu) for gpu in gpus()]
     stages.append(check_stages(Path(made), "a measured profile", PROFILE, "--blocked-power", 83.64, "--gpu", "a100-sxm4-80gb"))
     check("most have a plan to play", sum(stages) >= len(stages), stages)
-print(f"{len(failed)} failed")
-sys.exit(1 if failed else 0)
+sys.exit(exit_status())

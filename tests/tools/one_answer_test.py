@@ -12,8 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from checks import check, exit_status, finished  # noqa: E402
+from checks import check, exit_status, finished
 
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 EXAMPLES = SOURCE / "docs" / "examples"
@@ -23,7 +22,7 @@ name = "one answer"
 [axes]
 gpu = "rtx-3080-ti"
 trace = "step.json"
-granularity = ["iteration", "pass", "kernel", "segment"]
+granularity = ["run", "pass", "kernel", "segment"]
 slack_pct = [0, 2]
 """
 
@@ -52,7 +51,8 @@ def page_answers(db, run, folder):
     text = page.read_text(encoding="utf-8")
     found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
     data = json.loads(found[1]) if found else None
-    return data["answers"]
+    answers = data["tables"]["answers"]
+    return [dict(zip(answers["columns"], row)) for row in answers["rows"]]
 
 
 def exported(db, run, folder):
@@ -138,8 +138,13 @@ def pipeline(db, folder):
     run = str(first["run_id"])
     page = next(row for row in page_answers(db, run, folder) if row["is_headline"])
     check("pipeline: the page", page["plan_id"] == first["plan_id"] and page["set_to"] == first["set_to"], (page, first))
+    # Where the default clocks stay, top names no plan that saves energy at a higher cost.
+    kept = folder / "kept.db"
+    finished(RUBATO, *words[:-2], "--goal", "cost", "--prices", "kwh=0.1,gpu-hour=1", "--db", kept)
+    check("pipeline: the default clocks stay", rows(kept, "SELECT plan_id FROM v_answer") == [{"plan_id": None}])
+    check("pipeline: top names none", "keep the default clocks" in finished(RUBATO, "top", "--db", kept).stdout)
     shown = json.loads(finished(RUBATO, "show", "--db", db, "--json").stdout)
-    check("pipeline: show", shown["answer"][0]["plan_id"] == first["plan_id"] and len(shown["plans"]) == 3, shown["answer"])
+    check("pipeline: show", shown["answer"][0]["plan_id"] == first["plan_id"] and len(shown["plans"]) == 9, shown["answer"])
     compared = json.loads(finished(RUBATO, "compare", run, run, "--db", db, "--json").stdout)
     check("pipeline: compare", any(row["answer_of"] == "A B" and close(row["energy_a_j"], first["energy_j"]) for row in compared), compared)
     (folder / "run.toml").write_text('tokens_per_iteration = {value = 1024, source = "test"}\ngpus_per_replica = {value = 4, source = "test"}\n' +
@@ -159,15 +164,15 @@ def main():
         step = folder / "step.json"
         finished(RUBATO, "trace", "gen", "gpt3-xl", "--batch", "8", "-o", step)
         (folder / "e.toml").write_text(EXPERIMENT)
-        finished(RUBATO, "sweep", "run", folder / "e.toml", "--db", db)  # its units are never the latest run
+        finished(RUBATO, "experiment", "run", folder / "e.toml", "--db", db)  # its units are never the latest run
         run = EXAMPLES / "run.pt.trace.json.gz"
         ranks = sorted((EXAMPLES / "pipeline").glob("rank*.pt.trace.json.gz"))
         for slack in ("0", "5", "0,2,5"):
             one_run(folder, db, "trace", [step, "--slack", slack], [step])
-        one_run(folder, db, "trace", [step, "--goal", "edp,cost", "--prices", "kwh=0.12,gpu-hour=0.05", "--granularity", "iteration,pass"], [step])
+        one_run(folder, db, "trace", [step, "--goal", "edp,cost", "--prices", "kwh=0.12,gpu-hour=0.05", "--per", "run,pass"], [step])
         one_run(folder, db, "trace", [step, "--power-limit", "150", "--slack", "0"], [step])
         one_run(folder, db, "capture", [run, *CAPTURE, "--slack", "1,5"], [run, "--captured-clock", "1593/1410"])
-        one_run(folder, db, "capture", [*ranks, "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--granularity", "iteration,gpu,pass", "--slack", "5"],
+        one_run(folder, db, "capture", [*ranks, "--gpu", "a100-sxm4-80gb", "--clocks", "coarse", "--per", "run,gpu,pass", "--slack", "5"],
                 ["--ranks", *ranks])
         pipeline(db, folder)
         # The best unit of an experiment is an answer of its settings; a run of it is no 'latest'.
@@ -185,14 +190,14 @@ def main():
         check("and so does export", (status == 0 and file["plans"][0]["plan_id"] == least["plan_id"]) if least["plan_id"] else status == 1, (status, least))
         check("no headline of an experiment", all(not row["asked"] and not row["is_headline"] for row in answered))
         newest = rows(db, "SELECT max(run_id) AS run_id FROM runs WHERE asked")[0]["run_id"]
-        finished(RUBATO, "sweep", "run", folder / "e.toml", "--db", folder / "only.db")
+        finished(RUBATO, "experiment", "run", folder / "e.toml", "--db", folder / "only.db")
         status, said = exported(folder / "only.db", "latest", folder)
         check("a database of an experiment has no latest run", status == 2 and "experiments" in said, said)
         check("there is a run that was asked for", newest is not None)
         # Merging two halves chooses among all plans again.
-        for part, grain in (("a", "iteration"), ("b", "pass")):
-            (folder / f"{part}.toml").write_text(EXPERIMENT.replace('["iteration", "pass", "kernel", "segment"]', f'["{grain}"]'))
-            finished(RUBATO, "sweep", "run", folder / f"{part}.toml", "--db", folder / f"{part}.db")
+        for part, grain in (("a", "run"), ("b", "pass")):
+            (folder / f"{part}.toml").write_text(EXPERIMENT.replace('["run", "pass", "kernel", "segment"]', f'["{grain}"]'))
+            finished(RUBATO, "experiment", "run", folder / f"{part}.toml", "--db", folder / f"{part}.db")
         finished(RUBATO, "merge", folder / "a.db", folder / "b.db", "-o", folder / "ab.db")
         both = rows(folder / "ab.db", "SELECT want, count(*) AS n FROM plans WHERE is_answer GROUP BY run_id, want")
         check("one answer for each want after a merge", both and all(row["n"] == 1 for row in both), both)

@@ -20,10 +20,9 @@ struct Outcome {
 
 class ProgramRun : public testing::Test {
  protected:
-  // @param under  a command that runs the program
-  [[nodiscard]] Outcome run(const std::string& arguments, const std::string& under = "") const {
-    const std::string command = "cd '" + folder_.path().string() + "' && " + under +
-                                " '" RUBATO_PROGRAM "' " + arguments + " 2>&1";
+  [[nodiscard]] Outcome run(const std::string& arguments) const {
+    const std::string command =
+        "cd '" + folder_.path().string() + "' && '" RUBATO_PROGRAM "' " + arguments + " 2>&1";
     std::FILE* pipe = ::popen(command.c_str(), "r");
     Outcome outcome;
     std::array<char, 4096> buffer{};

@@ -10,8 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from checks import check, exit_status, finished  # noqa: E402
+from checks import check, exit_status, finished
 
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 EXAMPLES = SOURCE / "docs" / "examples"
@@ -23,7 +22,7 @@ RANKS = str(EXAMPLES / "pipeline" / "rank*.pt.trace.json.gz")
 CAPTURE = {"gpu": "a100-sxm4-80gb", "captured_clock": "1593/1410", "clocks": "coarse"}
 # Kind, what is explored, options as an experiment has them, keys of the work there.
 QUESTIONS = [("trace", ["gpt3-xl"], {"gpu": "rtx-3080-ti", "granularity": granularity, "slack_pct": slack}, {"trace": "step.json"})
-             for granularity, slack in (("iteration", 0), ("kernel", 5), ("segment", 5), ("segment", 0))]
+             for granularity, slack in (("run", 0), ("kernel", 5), ("segment", 5), ("segment", 0))]
 QUESTIONS += [("trace", ["gpt3-xl"], {"gpu": "a100-sxm4-80gb", "granularity": "segment", "slack_pct": 5}, {"trace": "step.json"}),
               ("capture", [EXAMPLES / "run.pt.trace.json.gz"], {**CAPTURE, "granularity": "segment", "slack_pct": 1}, {"capture": str(EXAMPLES / "run.pt.trace.json.gz")}),
               ("capture", [EXAMPLES / "run.pt.trace.json.gz"], {**CAPTURE, "granularity": "pass", "slack_pct": 5}, {"capture": str(EXAMPLES / "run.pt.trace.json.gz")}),
@@ -43,14 +42,14 @@ def near(a, b):
 def experiment(folder, work, options):
     lines = [f"{key} = {json.dumps(value)}" for key, value in {**work, **options}.items()]
     (folder / "e.toml").write_text('schema = 1\nname = "one"\n[axes]\n' + "\n".join(lines) + "\n")
-    finished(RUBATO, "sweep", "run", folder / "e.toml", "--db", folder / "e.db")
+    finished(RUBATO, "experiment", "run", folder / "e.toml", "--db", folder / "e.db")
     with sqlite3.connect(folder / "e.db") as connection:
         unit = connection.execute("SELECT energy_change_pct, time_change_pct FROM v_plans").fetchall()
     return unit
 
 
 def one(kind, what, options, work):
-    words = ["--gpu", options["gpu"], "--granularity", options["granularity"], "--slack", str(options["slack_pct"])]
+    words = ["--gpu", options["gpu"], "--per", options["granularity"], "--slack", str(options["slack_pct"])]
     words += [word for key in ("captured_clock", "clocks") if key in options for word in (f"--{key.replace('_', '-')}", options[key])]
     name = f"{kind}, {options['gpu']}, {options['granularity']}, slack {options['slack_pct']}"
     with tempfile.TemporaryDirectory() as temporary:
@@ -67,7 +66,7 @@ def one(kind, what, options, work):
         unit = experiment(folder, work, options)
         check(f"{name}: explore and an experiment", near(unit, stored), (unit, stored))
         if RANKS not in map(str, what):
-            python = {"gpu": options["gpu"], "granularity": options["granularity"], "slack": options["slack_pct"]}
+            python = {"gpu": options["gpu"], "per": options["granularity"], "slack": options["slack_pct"]}
             python.update({key: options[key] for key in ("captured_clock", "clocks") if key in options})
             tables = rubato.explore(str(what[0]), **python)
             rows = tables["answers"] if isinstance(tables["answers"], list) else tables["answers"].to_dict("records")
@@ -80,7 +79,7 @@ def pipeline():
         folder = Path(temporary)
         words = ["--model", "gpt3-xl", "--gpu", "a100-sxm4-80gb", "--stages", "4", "--microbatches", "8", "--batch", "2"]
         finished(RUBATO, "pipeline", "describe", *words, "-o", folder / "pipe.json")
-        said = json.loads(finished(RUBATO, "explore", folder / "pipe.json", "--slack", "5", "--db", folder / "r.db", "--json").stdout)
+        said = json.loads(finished(RUBATO, "explore", folder / "pipe.json", "--slack", "5", "--per", "pass", "--db", folder / "r.db", "--json").stdout)
         said = said["plans"] if isinstance(said, dict) else said
         stored = numbers(folder / "r.db", "pipeline")
         check("pipeline: the command and SQL", near([(row["energy_change_pct"], row["time_change_pct"]) for row in said[1:]], stored), (said, stored))

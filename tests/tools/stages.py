@@ -1,4 +1,7 @@
-"""What tests of pipelines share: options that describe one go to `rubato pipeline describe`, the others to `rubato explore`."""
+"""What tests of pipelines share: options that describe one go to `rubato pipeline describe`, the others to `rubato explore`.
+
+Unless they say otherwise, they ask for the finest plans alone.
+"""
 import subprocess
 import tempfile
 from pathlib import Path
@@ -18,6 +21,8 @@ def explored(rubato, words, cwd=".", **options):
         while words and name not in FLAGS and not words[0].startswith("--"):
             values.append(words.pop(0))
         (described if name.split("=")[0] in DESCRIBE else rest).extend([name, *values])
+    if "--per" not in rest:
+        rest += ["--per", "kernel" if "kernel" in described else "pass"]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "pipeline.json"
         done = subprocess.run([rubato, "pipeline", "describe", *described, "-o", file], capture_output=True, text=True, cwd=cwd, **options)

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 LONGEST_LINE = 400  # of a message: lists of names are long, dumps are longer
 
 
@@ -32,7 +32,7 @@ def prepare(folder):
     (folder / "file.txt").write_text("x")
     (folder / "bad.json").write_text('{"schema": 1')
     (folder / "empty.json").write_text("")
-    subprocess.run([RUBATO, "explore", "--granularity", "iteration", "--db", "r.db"], cwd=folder, check=True, capture_output=True)
+    subprocess.run([RUBATO, "explore", "--per", "run", "--db", "r.db"], cwd=folder, check=True, capture_output=True)
 
 
 def problems(folder, case):
@@ -50,6 +50,8 @@ def problems(folder, case):
         found.append(f"{where} expected: {text}\n  found: {done.stderr}")
     if not message or not message[0].startswith("error: ") or any(not line.startswith(("error: ", "  in: ", "  hint: ")) for line in message):
         found.append(f"{where} no message like the others: {done.stderr}")
+    if status in (2, 3) and not any(line.startswith("  hint: ") for line in message):
+        found.append(f"{where} does not say what to do next: {done.stderr}")
     if done.stdout:
         found.append(f"{where} writes to standard output: {done.stdout[:200]}")
     if any(len(line) > LONGEST_LINE for line in message):

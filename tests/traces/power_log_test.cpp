@@ -6,9 +6,11 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "common/error.hpp"
 #include "tests/expect_error.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace rubato {
 namespace {
@@ -206,6 +208,50 @@ TEST(PowerLog, Utf16OfPowerShell) {
     for (const char c : text) wide += little ? std::string{c, '\0'} : std::string{'\0', c};
     expect_the_twelve(parse_power_log(wide, "p.csv"), TimeBase::local, "UTF-16");
   }
+}
+
+TEST(PowerLog, DatesWithTheDayFirst) {
+  const PowerLog log = parse_power_log(
+      "timestamp,power\n22.05.2024 17:15:22.5,100\n22.05.2024 17:15:23.5,110\n", "d.csv");
+  EXPECT_DOUBLE_EQ(log.samples[0].time_s, noon_s + 0.5);
+  EXPECT_DOUBLE_EQ(log.samples[1].time_s, noon_s + 1.5);
+  expect_error<DataError>(
+      [] {
+        (void)parse_power_log("timestamp,power\n05/22/2024 5:15 PM,1\n05/22/2024 5:16 PM,1\n",
+                              "d.csv");
+      },
+      "the time is '05/22/2024 5:15 PM'; expected 2026-");
+}
+
+// cat log.csv log.csv: with the header again, and each sample twice.
+TEST(PowerLog, SamplesThatAreThereTwiceCountOnce) {
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{:.1f},{}\n", 1716398122.0 + 0.1 * i, 100 + i);
+  const std::string text = "timestamp,power\n" + rows;
+  const PowerLog once = parse_power_log(text, "p.csv"),
+                 twice = parse_power_log(text + text, "p.csv");
+  ASSERT_EQ(twice.samples.size(), once.samples.size());
+  EXPECT_DOUBLE_EQ(twice.samples[39].power_w, 139.0);
+  EXPECT_EQ(twice.left_out.front(), "40 samples that are there twice");
+}
+
+TEST(PowerLog, KilowattsAreNotTakenForWatts) {
+  const std::string text = "timestamp,{}\n1716398122.0,0.095\n1716398122.1,0.301\n";
+  expect_error<DataError>(
+      [&] { (void)parse_power_log(fmt::format(fmt::runtime(text), "power"), "k.csv"); },
+      "its powers are at most 0.301 W", "power_kw");
+  const PowerLog log = parse_power_log(fmt::format(fmt::runtime(text), "power_kw"), "k.csv");
+  EXPECT_DOUBLE_EQ(log.samples[1].power_w, 301.0);
+}
+
+TEST(PowerLog, MayBePacked) {
+  const TemporaryFolder folder;
+  const auto path = folder / "p.csv.gz";
+  const std::string text = "timestamp,power\n1716398122.0,95\n1716398122.1,301\n";
+  gzFile out = gzopen(path.c_str(), "wb");
+  gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(out);
+  EXPECT_EQ(read_power_log(path).samples.size(), 2U);
 }
 
 TEST(PowerLog, OddLinesAreLeftOutAndCounted) {

@@ -32,6 +32,7 @@ struct Command {
 [[nodiscard]] Action one_of(CommandLine& app, std::span<const Command> choices);
 
 // Defined in the file of their name.
+Action setup_budget(CommandLine& app);
 Action setup_calibrate(CommandLine& app);
 Action setup_compare(CommandLine& app);
 Action setup_explore(CommandLine& app);
@@ -48,9 +49,9 @@ Action setup_replay(CommandLine& app);
 Action setup_report(CommandLine& app);
 Action setup_reproduce(CommandLine& app);
 Action setup_show(CommandLine& app);
-Action setup_sweep(CommandLine& app);
+Action setup_experiment(CommandLine& app);
 Action setup_suggest(CommandLine& app);
-Action setup_sweep_latency(CommandLine& app);
+Action setup_latency_scan(CommandLine& app);
 Action setup_top(CommandLine& app);
 Action setup_trace(CommandLine& app);
 Action setup_transfer(CommandLine& app);

@@ -23,10 +23,11 @@ namespace rubato {
 
 struct ExploreOptions {
   std::vector<std::string> work{"gpt3-xl"};  ///< one, or captures of the ranks of one run
-  std::string gpu, cluster, clocks, table, switching, db, plan_file, timeline;
+  std::string gpu, cluster, clocks, power_limits, table, switching, db, plan_file, timeline;
   StepOptions step;
   CapturedClockOptions captured;
   std::vector<std::string> disturb, comm_sms, lists;
+  std::optional<double> step_time_s;
   std::vector<std::string> also;  ///< captures of the same work at other clocks, see clocked_file
   std::optional<unsigned> stages, microbatches;
   std::string schedule;

@@ -1,5 +1,5 @@
 #pragma once
-// The picture of what latencies of clock changes leave of a saving.
+// What latencies of clock changes leave of a saving.
 
 #include <array>
 #include <optional>
@@ -10,8 +10,6 @@
 
 #include "explorer/confidence/confidence.hpp"
 #include "explorer/goal.hpp"
-#include "tools/drawing/answer.hpp"
-#include "tools/drawing/svg.hpp"
 
 namespace rubato {
 
@@ -27,8 +25,8 @@ inline constexpr std::array published_latencies{
     PublishedLatency{6e3, "H200"}, PublishedLatency{150e3, "Quadro RTX 6000"}};
 
 /// Granularities that are compared, in the order of LatencyPoint::plans.
-inline constexpr std::array compared_granularities{Granularity::iteration, Granularity::pass,
-                                                   Granularity::kernel, Granularity::automatic};
+inline constexpr std::array compared_granularities{Granularity::run, Granularity::pass,
+                                                   Granularity::kernel, Granularity::segment};
 
 /// A plan under a latency, against the default clocks.
 struct PlanUnderLatency {
@@ -48,21 +46,6 @@ struct LatencyPoint {
   std::array<std::optional<PlanUnderLatency>, compared_granularities.size()> plans;
 };
 
-/// What the picture says about the sweep.
-struct LatencyCaption {
-  std::string trace, gpu, clocks;
-  double power_limit_w = 0.0;
-  double slack_pct = 0.0;
-  std::string model_error = {};  ///< see model_error_text
-};
-
-/// Changes of energy and time over the latency on a logarithmic axis, a column for devices that
-/// run on and one for devices that wait (as far as there are points), published latencies marked.
-/// @param points  at least one, latencies > 0
-[[nodiscard]] std::string latency_svg(const LatencyCaption& caption,
-                                      std::span<const LatencyPoint> points,
-                                      Screen screen = Screen::desk);
-
 /// The change of energy by a plan that knows the latency.
 struct LatencySaving {
   double latency_us = 0.0;
@@ -74,11 +57,8 @@ struct LatencySaving {
 /// What such plans save at the shortest latency and at the longest, where the clock is waited for
 /// and where not, as they come.
 /// @param who  waits or runs on: "device"
-[[nodiscard]] Answer latency_answer(std::span<const LatencySaving> savings, std::string_view who);
-[[nodiscard]] Answer latency_answer(std::span<const LatencyPoint> points);
-
-/// An HTML page with the picture and the numbers behind it.
-[[nodiscard]] std::string latency_page(const LatencyCaption& caption,
-                                       std::span<const LatencyPoint> points);
+[[nodiscard]] std::string latency_answer(std::span<const LatencySaving> savings,
+                                         std::string_view who);
+[[nodiscard]] std::string latency_answer(std::span<const LatencyPoint> points);
 
 }  // namespace rubato

@@ -13,7 +13,6 @@ namespace rubato {
 namespace {
 
 constexpr double desk_px = 1240.0, right = 20.0;
-constexpr const char* grid_line = R"(class="axis" stroke="#ddd")";
 
 struct Rgb {
   double r, g, b;
@@ -64,25 +63,22 @@ constexpr double caption_height = 24.0, axis_height = 34.0;
 
 class Gantt {
  public:
-  Gantt(const PipelineWork& work, const std::vector<DrawnRun>& runs, Screen screen)
+  Gantt(const PipelineWork& work, const std::vector<DrawnRun>& runs)
       : work_(work),
         runs_(runs),
-        phone_(screen == Screen::phone),
-        left_(phone_ ? 22.0 : 70.0),
-        plot_width_((phone_ ? phone_px - 8.0 : desk_px - right) - left_),
+        left_(70.0),
+        plot_width_(desk_px - right - left_),
         power_(scale_of(runs, [](const TimedPass& pass) { return pass.power_w(); })),
         clock_(scale_of(runs, [](const TimedPass& pass) { return pass.core_mhz; })),
-        row_height_(work.schedule.shape.stages > 16 ? 14.0
-                    : phone_                        ? 20.0
-                                                    : 24.0),
-        svg_(phone_ ? phone_px : desk_px,
-             legend_height() + static_cast<double>(runs.size()) * run_height() + axis_height) {
+        row_height_(work.schedule.shape.stages > 16 ? 14.0 : 24.0),
+        svg_(desk_px,
+             legend_height + static_cast<double>(runs.size()) * run_height() + axis_height) {
     for (const DrawnRun& drawn : runs) longest_s_ = std::max(longest_s_, drawn.run->time_s);
   }
 
   std::string draw() {
     legend();
-    double top = legend_height();
+    double top = legend_height;
     for (const DrawnRun& drawn : runs_) {
       draw_run(drawn, top);
       top += run_height();
@@ -93,9 +89,8 @@ class Gantt {
 
  private:
   // Smaller letters cannot be read.
-  [[nodiscard]] double least_px() const { return phone_ ? 9.0 : 5.0; }
+  static constexpr double least_px = 5.0, legend_height = 44.0;
 
-  [[nodiscard]] double legend_height() const { return phone_ ? 102.0 : 44.0; }
   [[nodiscard]] double run_height() const {
     return caption_height + row_height_ * work_.schedule.shape.stages + 14.0;
   }
@@ -104,7 +99,7 @@ class Gantt {
   void legend() {
     constexpr int steps = 40;
     constexpr double bar = 200.0;
-    const double from = phone_ ? 0.0 : left_;
+    const double from = left_;
     const auto range = [&](const std::array<Rgb, 5>& colours, const Scale& scale,
                            std::string_view unit, std::string_view style) {
       for (int i = 0; i < steps; ++i) {
@@ -118,19 +113,14 @@ class Gantt {
     };
     range(power_colours, power_, "W", R"(class="watts")");
     range(clock_colours, clock_, "MHz", R"(class="mhz" display="none")");
-    // On a telephone below each other, without the letters, for which passes are too small.
-    const double x = phone_ ? 0.0 : left_ + bar + 40.0, y = phone_ ? 44.0 : 8.0;
+    const double x = left_ + bar + 40.0, y = 8.0;
     svg_.rect(x, y, 26, 12, R"(class="wait dark" fill="#eee" stroke="#111" stroke-width="1.6")");
     svg_.text(x + 34, y + 10, "critical path: a later end delays the iteration", muted_text);
-    const double wait_x = phone_ ? 0.0 : x + 330.0, wait_y = phone_ ? 64.0 : y;
-    svg_.rect(wait_x, wait_y, 26, 12, R"(class="wait" fill="#f1f1f1")");
-    svg_.text(wait_x + 34, wait_y + 10, fmt::format("waiting, {:.4g} W", work_.blocked_power_w),
+    const double wait_x = x + 330.0;
+    svg_.rect(wait_x, y, 26, 12, R"(class="wait" fill="#f1f1f1")");
+    svg_.text(wait_x + 34, y + 10, fmt::format("waiting, {:.4g} W", work_.blocked_power_w),
               muted_text);
-    if (phone_) {
-      svg_.text(0, 94, "rows: stages", muted_text);
-    } else {
-      svg_.text(x + 520, 18, passes_text(), muted_text);
-    }
+    svg_.text(x + 520, 18, passes_text(), muted_text);
   }
 
   // The kinds that there are, in the order of PassKind.
@@ -150,18 +140,16 @@ class Gantt {
 
   void draw_run(const DrawnRun& drawn, double top) {
     const PipelineRun& run = *drawn.run;
-    svg_.text(phone_ ? 0.0 : left_, top + 15,
+    svg_.text(left_, top + 15,
               fmt::format("{}: {:.4g} s, {:.5g} J, {:.4g} W", drawn.title, run.time_s, run.energy_j,
                           run.average_power_w()),
-              fmt::format(R"(class="ink" font-size="{}" font-weight="600" fill="#111")",
-                          phone_ ? 12 : 13));
+              fmt::format(R"(class="ink" font-size="{}" font-weight="600" fill="#111")", 13));
     top += caption_height;
     for (std::uint32_t stage = 0; stage < work_.schedule.shape.stages; ++stage) {
       const double y = top + row_height_ * stage;
       svg_.rect(left_, y + 1, x(run.time_s) - left_, row_height_ - 2,
                 R"(class="wait" fill="#f1f1f1")");
-      svg_.text(left_ - 6, y + row_height_ - 6, fmt::format("{}{}", phone_ ? "" : "stage ", stage),
-                right_text);
+      svg_.text(left_ - 6, y + row_height_ - 6, fmt::format("stage {}", stage), right_text);
     }
     // Outlines last, so that no neighbour covers them.
     for (const bool critical : {false, true}) {
@@ -197,7 +185,7 @@ class Gantt {
               backward ? R"( font-weight="600")" : "", share > dark_share ? " light" : ""));
     }
     const std::string mhz = fmt::format("{:.0f}", timed.core_mhz);
-    if (font_px(mhz, wide) >= least_px()) {
+    if (font_px(mhz, wide) >= least_px) {
       svg_.text(
           middle, text_y, mhz,
           fmt::format(
@@ -209,7 +197,7 @@ class Gantt {
   // A digit is about 0.6 of the font's size wide.
   [[nodiscard]] double font_px(const std::string& label, double wide) const {
     const double most = row_height_ < 20.0 ? 8.0 : 10.0;
-    const double beside = phone_ ? 4.0 : 1.0;  // so that two passes' letters do not touch
+    constexpr double beside = 1.0;  // so that two passes' letters do not touch
     return std::min(most, (wide - beside) / (0.65 * static_cast<double>(label.size())));
   }
 
@@ -220,14 +208,14 @@ class Gantt {
     std::string number = fmt::format("{}{}", pass.microbatch, std::string(pass.chunk, '\''));
     if (ends_step(pass.kind)) number.clear();
     for (const std::string& label : {letter + number, number}) {
-      if (!label.empty() && font_px(label, wide) >= least_px()) return label;
+      if (!label.empty() && font_px(label, wide) >= least_px) return label;
     }
     return "";
   }
 
   void axis(double top) {
     svg_.line(left_, top, left_ + plot_width_, top, R"(class="same" stroke="#999")");
-    for (const double tick : axis_ticks(0.0, longest_s_, phone_ ? 4 : 10)) {
+    for (const double tick : axis_ticks(0.0, longest_s_, 10)) {
       svg_.line(x(tick), top, x(tick), top + 4, R"(class="same" stroke="#999")");
       svg_.text(std::clamp(x(tick), 16.0, left_ + plot_width_ - 18.0), top + 18,
                 fmt::format("{:.4g} s", tick), centred_text);
@@ -236,7 +224,6 @@ class Gantt {
 
   const PipelineWork& work_;
   const std::vector<DrawnRun>& runs_;
-  bool phone_;
   double left_, plot_width_;
   Scale power_, clock_;
   double row_height_;
@@ -244,84 +231,10 @@ class Gantt {
   Svg svg_;
 };
 
-struct Axis {
-  double least, most, from, to;
-
-  [[nodiscard]] double at(double value) const {
-    return from + (to - from) * (value - least) / (most - least);
-  }
-  void include(double value) {
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-  void widen() {
-    const double margin = most > least ? 0.05 * (most - least) : 0.05 * std::abs(most) + 1e-9;
-    least -= margin;
-    most += margin;
-  }
-};
-
-void draw_axes(Svg& svg, const Axis& time, const Axis& energy) {
-  for (const double tick : axis_ticks(time.least, time.most, 5)) {
-    svg.line(time.at(tick), energy.to, time.at(tick), energy.from, grid_line);
-    svg.text(time.at(tick), energy.from + 18, fmt::format("{:.5g}", tick), centred_text);
-  }
-  for (const double tick : axis_ticks(energy.least, energy.most, 6)) {
-    svg.line(time.from, energy.at(tick), time.to, energy.at(tick), grid_line);
-    svg.text(time.from - 8, energy.at(tick) + 4, fmt::format("{:.6g}", tick), right_text);
-  }
-  svg.text((time.from + time.to) / 2, energy.from + 38, "time of an iteration, s", centred_text);
-  svg.text(4, energy.to - 12, "energy of an iteration, J, one GPU per stage", muted_text);
-}
-
 }  // namespace
 
-std::string gantt_svg(const PipelineWork& work, const std::vector<DrawnRun>& runs, Screen screen) {
-  return Gantt(work, runs, screen).draw();
-}
-
-std::string frontier_svg(const PipelinePlanner& planner, const std::vector<PipelineResult>& plans,
-                         const std::string& baseline) {
-  const auto& vertices = planner.frontier().vertices;
-  const auto total_j = [&](const FrontierVertex& v) {
-    return v.cost_j + planner.waiting_power_w() * v.time_s;
-  };
-  const PipelineRun& base = planner.baseline();
-  Axis time{base.time_s, base.time_s, 56.0, 420.0};
-  Axis energy{base.energy_j, base.energy_j, 330.0, 80.0};
-  for (const FrontierVertex& v : vertices) {
-    time.include(v.time_s);
-    energy.include(total_j(v));
-  }
-  for (const PipelineResult& plan : plans) {
-    if (!plan.found()) continue;
-    time.include(plan.run.time_s);
-    energy.include(plan.run.energy_j);
-  }
-  time.widen();
-  energy.widen();
-  Svg svg(430, 376);
-  draw_axes(svg, time, energy);
-  std::vector<std::pair<double, double>> line;
-  for (const FrontierVertex& v : vertices)
-    line.emplace_back(time.at(v.time_s), energy.at(total_j(v)));
-  svg.polyline(line, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
-  for (const PipelineResult& plan : plans) {
-    if (!plan.found()) continue;
-    svg.circle(time.at(plan.run.time_s), energy.at(plan.run.energy_j), 4,
-               R"(class="mark c1" fill="#d55e00")",
-               fmt::format("plan: {:.6g} s, {:.6g} J", plan.run.time_s, plan.run.energy_j));
-  }
-  svg.rect(time.at(base.time_s) - 4.5, energy.at(base.energy_j) - 4.5, 9, 9,
-           R"(class="mark ink" fill="#111")",
-           fmt::format("{}: {:.6g} s, {:.6g} J", baseline, base.time_s, base.energy_j));
-  svg.rect(6, 6, 9, 9, R"(class="ink" fill="#111")");
-  svg.text(24, 15, baseline, muted_text);
-  svg.circle(10.5, 30, 4, R"(class="c1" fill="#d55e00")");
-  svg.text(24, 34, "plans of measured clocks", muted_text);
-  svg.line(212, 30, 230, 30, R"(class="c0" stroke="#0072b2" stroke-width="1.8")");
-  svg.text(238, 34, "frontier, free durations", muted_text);
-  return svg.str();
+std::string gantt_svg(const PipelineWork& work, const std::vector<DrawnRun>& runs) {
+  return Gantt(work, runs).draw();
 }
 
 }  // namespace rubato

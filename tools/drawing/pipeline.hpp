@@ -23,13 +23,6 @@ struct DrawnRun {
 
 /// Gantt chart as SVG: one row per stage, runs one below the other on one time axis, passes
 /// coloured by power on one scale, the critical path outlined.
-[[nodiscard]] std::string gantt_svg(const PipelineWork& work, const std::vector<DrawnRun>& runs,
-                                    Screen screen = Screen::desk);
-
-/// Time against energy of an iteration as SVG: the frontier of free durations, the baseline,
-/// and the plans.
-[[nodiscard]] std::string frontier_svg(const PipelinePlanner& planner,
-                                       const std::vector<PipelineResult>& plans,
-                                       const std::string& baseline);
+[[nodiscard]] std::string gantt_svg(const PipelineWork& work, const std::vector<DrawnRun>& runs);
 
 }  // namespace rubato

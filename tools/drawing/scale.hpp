@@ -1,5 +1,5 @@
 #pragma once
-// Pictures of a training step over degrees of parallelism: where its time goes, what plans save.
+// Answers of a training step over degrees of parallelism: where its time goes, what plans save.
 
 #include <cstdint>
 #include <optional>
@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/drawing/answer.hpp"
-#include "tools/drawing/svg.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -38,17 +36,8 @@ struct ScaleCaption {
   std::string notes;  ///< of the page
 };
 
-/// Small multiples, one block of rows for each tensor-parallel degree, one column for each number
-/// of stages, replicas on the axis: shares of the step as bars, energy saved as lines.
-/// @param steps  at least one, with as many changes as there are slacks
-[[nodiscard]] std::string scale_svg(const ScaleCaption& caption, std::span<const DrawnStep> steps,
-                                    Screen screen = Screen::desk);
-
 /// For each slack what is saved least and most; nothing where no plans were made.
-[[nodiscard]] Answer scale_answer(const ScaleCaption& caption, std::span<const DrawnStep> steps);
-
-/// An HTML page: what is saved least and most, the picture, and the numbers as a table.
-[[nodiscard]] std::string scale_page(const ScaleCaption& caption, std::span<const DrawnStep> steps,
-                                     const OutputTable& numbers);
+[[nodiscard]] std::string scale_answer(const ScaleCaption& caption,
+                                       std::span<const DrawnStep> steps);
 
 }  // namespace rubato

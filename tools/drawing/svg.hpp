@@ -11,10 +11,6 @@ namespace rubato {
 /// Text with &, <, > and quotes as entities, for element content and attributes.
 [[nodiscard]] std::string xml_escaped(std::string_view text);
 
-/// What a picture is drawn for: a desk, or a telephone, whose pages have its caption above it.
-enum class Screen { desk, phone };
-inline constexpr double phone_px = 360.0;  ///< the width of what is drawn for a telephone
-
 /// Styles of text: classes of the page's colours, and colours for a picture alone.
 inline constexpr const char* muted_text = R"(class="soft" fill="#555")";
 inline constexpr const char* centred_text = R"(class="soft" fill="#555" text-anchor="middle")";

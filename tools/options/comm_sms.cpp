@@ -12,9 +12,8 @@
 namespace rubato {
 
 void add_comm_sms_option(CommandLine& app, std::vector<std::string>& words) {
-  app.add_option("--comm-sms", words,
-                 "Captured runs: SMs that plans may put collectives on that run beside compute, "
-                 "e.g. 4,8,16, or auto: powers of two up to twice the captured ones [as captured]")
+  app.add_option("--comm-sms N,...", words,
+                 "SMs to try for collectives that overlap with compute, or auto [as captured]")
       ->delimiter(',')
       ->one_word();
 }

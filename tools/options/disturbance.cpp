@@ -17,7 +17,8 @@ namespace rubato {
 
 namespace {
 
-constexpr std::string_view kernels = "kernels*", network = "network*", jitter = "jitter=";
+constexpr std::string_view kernels = "kernels*", network = "network*",
+                           jitter = "jitter=", power = "power*";
 
 std::optional<double> behind(std::string_view text, std::string_view word) {
   return text.starts_with(word) ? parse_number(text.substr(word.size())) : std::nullopt;
@@ -30,11 +31,11 @@ std::optional<double> before(std::string_view text, std::string_view unit) {
 }  // namespace
 
 void add_disturb_option(CommandLine& app, std::vector<std::string>& texts) {
-  app.add_option("--disturb", texts,
-                 "Of several ranks: 3:kernels*1.2 (rank 3's kernels take 1.2 times as long), "
-                 "3:network*1.5 (its communication), 3:1110MHz or 3:250W (no higher core clock, "
-                 "such a power limit); of all: jitter=0.02, the standard deviation of the "
-                 "logarithm of each kernel's time. Several with commas")
+  app.add_option(
+         "--disturb WHAT,...", texts,
+         "Plan with a disturbance: 3:kernels*1.2 (rank 3's kernels take 1.2 times as long), "
+         "3:network*1.5, 3:1110MHz, 3:250W, 3:power*1.1 (a warm GPU), or jitter=0.02 (of all "
+         "kernels' times)")
       ->delimiter(',')
       ->one_word();
 }
@@ -50,16 +51,18 @@ GraphDisturbance disturbance_of(const std::vector<std::string>& texts) {
     const auto rank = parse_count(text.substr(0, colon));
     const std::string_view what = std::string_view(text).substr(std::min(colon + 1, text.size()));
     const auto core_mhz = before(what, "MHz"), limit_w = before(what, "W");
-    const auto slower = behind(what, kernels), slower_link = behind(what, network);
+    const auto slower = behind(what, kernels), slower_link = behind(what, network),
+               draws = behind(what, power);
     if (!rank || *rank > std::numeric_limits<std::uint32_t>::max() ||
-        !(core_mhz || limit_w || slower || slower_link))
+        !(core_mhz || limit_w || slower || slower_link || draws))
       throw UsageError(
           fmt::format("--disturb '{}'; expected e.g. 3:kernels*1.2, 3:network*1.5, "
-                      "3:1110MHz, 3:250W or jitter=0.02",
+                      "3:1110MHz, 3:250W, 3:power*1.1 or jitter=0.02",
                       printable(text)));
     const auto id = static_cast<std::uint32_t>(*rank);
     if (slower) all.gpus.push_back({id, *slower});
     if (slower_link) all.links.push_back({id, *slower_link});
+    if (draws) all.throttles.push_back({id, {.power_factor = *draws}});
     if (core_mhz || limit_w)
       all.throttles.push_back(
           {id, {.core_mhz = core_mhz, .power_limit_w = core_mhz ? std::nullopt : limit_w}});

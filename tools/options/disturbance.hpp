@@ -15,7 +15,7 @@ class CommandLine;
 void add_disturb_option(CommandLine& app, std::vector<std::string>& texts);
 
 /// @throws UsageError for what is not "RANK:kernels*FACTOR", "RANK:network*FACTOR", "RANK:1110MHz",
-///         "RANK:250W" or "jitter=SPREAD"
+///         "RANK:250W", "RANK:power*FACTOR" or "jitter=SPREAD"
 [[nodiscard]] GraphDisturbance disturbance_of(const std::vector<std::string>& texts);
 
 }  // namespace rubato

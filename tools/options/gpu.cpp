@@ -10,6 +10,7 @@
 #include "common/text.hpp"
 #include "models/gpu/device.hpp"
 #include "models/gpu/family.hpp"
+#include "tools/command_line.hpp"
 #include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
@@ -21,7 +22,9 @@ namespace {
   throw UsageError(
       fmt::format("{}: {}", printable(file), why),
       {.in = {},
-       .hint = fmt::format("say which with --gpu: {}, or a file", fmt::join(choice, ", "))});
+       .hint = choice.empty()
+                   ? "say which with --gpu NAME ('rubato gpus' lists them) or --gpu FILE"
+                   : fmt::format("say which with --gpu: {}, or a file", fmt::join(choice, ", "))});
 }
 
 [[noreturn]] void refuse_vendor(const std::string& file, const std::string& device,
@@ -31,29 +34,18 @@ namespace {
       {.in = {}, .hint = "docs/add-a-gpu.md says how to make a spec; give its file with --gpu"});
 }
 
-// Of several specs of one GPU, the one whose title is the GPU's alone: those of a particular card
-// or fit say so behind it.
-GpuSpec usual_spec_of(const std::vector<std::string>& same, const std::string& device,
-                      const std::string& file) {
-  std::vector<std::string> usual, others;
-  for (const std::string& name : same) {
-    const bool plain = load_gpu_spec(name).title.find_first_of(",(") == std::string::npos;
-    (plain ? usual : others).push_back(name);
-  }
-  if (usual.size() != 1)
-    refuse(file, fmt::format("{} shipped specs are of its GPU, {}", same.size(), device), same);
-  tell("note: taken as {}, after the device's name: {}; --gpu takes {} instead\n", usual.front(),
-       device, fmt::join(others, " or "));
-  return load_gpu(usual.front());
-}
-
 GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
   const std::string shown = printable(device);
   const std::vector<std::string> same = specs_matching(device, DeviceMatch::same);
-  if (same.size() > 1) return usual_spec_of(same, shown, file);
-  if (same.size() == 1) {
-    tell("note: taken as {}, after the device's name: {}\n", same.front(), shown);
-    return load_gpu(same.front());
+  if (!same.empty()) {
+    const std::string usual = same.size() == 1 ? same.front() : usual_spec_of(same);
+    if (usual.empty())
+      refuse(file, fmt::format("{} shipped specs are of its GPU, {}", same.size(), shown), same);
+    std::vector<std::string> others = same;
+    std::erase(others, usual);
+    tell("note: GPU model {}, by the name of the device: {}{}\n", usual, shown,
+         others.empty() ? "" : fmt::format("; --gpu takes {} instead", fmt::join(others, " or ")));
+    return load_gpu(usual);
   }
   if (vendor_of(device) != GpuVendor::nvidia)
     refuse_vendor(file, device, "no spec of it is shipped, and none of NVIDIA's is near");
@@ -61,15 +53,14 @@ GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
   if (near.size() == 1) {
     GpuSpec spec = load_gpu(near.front());
     tell(
-        "note: taken as {}: no shipped spec is of {}, but {} has the same chip; its memory, "
-        "clocks and power limit may differ\n",
+        "note: GPU model {}: none is shipped for {}, but {} has the same chip; its memory, clocks "
+        "and power limit may differ\n",
         spec.name, shown, spec.title);
     return spec;
   }
   if (near.empty()) {
     std::vector<std::string> choice = nearest_specs(device);
-    if (choice.empty())
-      refuse(file, fmt::format("no shipped spec is of its GPU, {}", shown), shipped_gpu_specs());
+    if (choice.empty()) refuse(file, fmt::format("no shipped spec is of its GPU, {}", shown), {});
     constexpr std::size_t few = 3;
     choice.resize(std::min(few, choice.size()));
     refuse(file,
@@ -89,7 +80,13 @@ GpuSpec shipped_spec_of(const std::string& device, const std::string& file) {
 std::vector<std::string> device_names(std::span<const Capture> captures) {
   std::vector<std::string> names;
   for (const Capture& capture : captures) {
-    for (const CaptureDevice& device : capture.devices) names.push_back(device.name);
+    for (const CaptureDevice& device : capture.devices) {
+      std::string& name = names.emplace_back(device.name);
+      if (!device.compute_capability || family_of(name)) continue;
+      name = fmt::format("{} (compute capability {:.1f}{})", name.empty() ? "GPU" : name,
+                         *device.compute_capability,
+                         device.sm_count ? fmt::format(", {} SMs", *device.sm_count) : "");
+    }
   }
   return names;
 }
@@ -101,9 +98,9 @@ GpuSpec load_gpu_of_devices(std::span<const std::string> devices, const std::str
     refuse(file,
            fmt::format("it is of different GPUs: {}",
                        printable(fmt::format("{}", fmt::join(names, ", ")))),
-           shipped_gpu_specs());
+           {});
   if (names.empty() || names.begin()->empty())
-    refuse(file, "it does not say on which GPU it was captured", shipped_gpu_specs());
+    refuse(file, "it does not say on which GPU it was captured", {});
   return shipped_spec_of(*names.begin(), file);
 }
 
@@ -125,12 +122,12 @@ void check_devices(const GpuSpec& spec, std::span<const std::string> devices,
                         fmt::format("{} is another vendor's, and knows nothing of its kernels",
                                     printable(spec.name)));
         }
-        tell("note: captured on {}, which is not what {} describes: {}\n", shown,
+        tell("note: captured on {}, but the GPU model is that of {}: {}\n", shown,
              printable(spec.title),
              times == OfAnotherGpu::guessed
                  ? "captured times are used only for kernels of unknown work, as a guess"
-                 : "its kernels are taken to last as long here, which nobody measured; changes in "
-                   "% are rough, and totals are not this GPU's");
+                 : "kernels are assumed to take as long on both, which nobody measured; changes in "
+                   "% are rough, and totals are not those of this GPU");
     }
   }
 }
@@ -167,11 +164,27 @@ GpuSpec load_gpu_for_devices(const std::string& name_or_path, std::span<const st
   return spec;
 }
 
+void add_power_limits_option(CommandLine& app, std::string& limits, std::string_view only) {
+  app.add_option("--power-limits", limits,
+                 fmt::format("{}power limits to choose from, W, e.g. 200:400:25 or 200,250: alone "
+                             "at the default clocks, with --clocks at each of them",
+                             only));
+}
+
+std::string with_power_limits(const std::string& clocks, const std::string& limits) {
+  if (limits.empty()) return clocks;
+  return fmt::format("{}{}limit={}", clocks, clocks.empty() ? "" : " ", limits);
+}
+
 void say_if_not_calibrated(const GpuSpec& spec) {
   if (spec.calibrated) return;
-  tell("note: {} is not calibrated: {}; its numbers are rough\n", printable(spec.name),
-       spec.utilisation || spec.fitted_range ? "its power was fitted, its times were not"
-                                             : "its constants were scaled from another GPU");
+  const std::vector<std::string> near = nearest_specs(spec.title);
+  const auto fitted = std::ranges::find_if(
+      near, [](const std::string& name) { return load_gpu_spec(name).calibrated; });
+  tell("note: {} is not calibrated: {}; its numbers are rough{}\n", printable(spec.name),
+       !spec.fit_errors.empty() || spec.fitted_range ? "its power was fitted, its times were not"
+                                                     : "its constants were scaled from another GPU",
+       fitted == near.end() ? "" : fmt::format(" (the nearest that is: {})", *fitted));
 }
 
 GpuSpec load_gpu(const std::string& name_or_path) {

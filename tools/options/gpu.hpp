@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/gpu/spec.hpp"
@@ -11,13 +12,22 @@
 
 namespace rubato {
 
+class CommandLine;
+
+/// Adds --power-limits. @param only  which runs it is for, "With --model: "
+void add_power_limits_option(CommandLine& app, std::string& limits, std::string_view only = "");
+
+/// The clocks to choose from as make_clock_grid takes them, under the limits of --power-limits.
+[[nodiscard]] std::string with_power_limits(const std::string& clocks, const std::string& limits);
+
 /// A line on standard error if the spec was never fitted.
 void say_if_not_calibrated(const GpuSpec& spec);
 
 /// load_gpu_spec, with a line on standard error if the spec was never fitted.
 [[nodiscard]] GpuSpec load_gpu(const std::string& name_or_path);
 
-/// Names of the GPUs of captures, where known.
+/// Names of the GPUs of captures, where known; behind a name that tells no chip, what the file says
+/// of it (family_of reads that).
 [[nodiscard]] std::vector<std::string> device_names(std::span<const Capture> captures);
 
 /// The shipped spec that a generated run names, of whose GPU it also is; nothing otherwise. A line

@@ -60,10 +60,12 @@ ModelShape model_of(const ModelShapeOptions& o, ModelShape model) {
 
 // llm.c's kernels where it could run the model, those of fused frameworks elsewhere.
 KernelStyle style_of(const ModelShapeOptions& o, const ModelShape& model) {
-  const KernelStyle style = o.kernels == "eager" ? KernelStyle::eager
-                            : o.kernels == "fused" || (o.kernels.empty() && !is_gpt(model))
-                                ? KernelStyle::fused
-                                : KernelStyle::llm_c;
+  const bool serves = o.phase != "training";
+  const KernelStyle style =
+      o.kernels == "eager" ? KernelStyle::eager
+      : o.kernels == "fused" || (o.kernels.empty() && (serves || !is_gpt(model)))
+          ? KernelStyle::fused
+          : KernelStyle::llm_c;
   if (o.without_dropout && (style != KernelStyle::eager || !model.has_dropout()))
     throw UsageError("--no-dropout is for --kernels eager of GPT models; others have none");
   if (style != KernelStyle::llm_c) return style;
@@ -107,37 +109,43 @@ void add_kernel_options(CommandLine& app, ModelShapeOptions& o) {
                  "Of fused and eager kernels, what the backward pass runs again: none, selective "
                  "(attention alone) or full (whole layers) [none]")
       ->one_of({"none", "selective", "full"});
-  app.add_flag("--no-dropout", o.without_dropout, "Of eager kernels of GPT models: without");
+  app.add_flag("--no-dropout", o.without_dropout, "Eager kernels of GPT models: without dropout");
   app.add_flag(
       "--fp32-gradients", o.fp32_gradients,
       "Of fused kernels: weights' gradients in fp32, as Megatron-LM sums and reduces them");
   app.add_flag("--optimizer", o.optimizer,
                "With AdamW: of fused kernels with the gradient norm, of llm.c with gradient "
                "clearing too, of eager ones over lists of tensors [llm.c: no; others: yes]");
-  app.add_flag("--no-optimizer", o.without_optimizer, "Of fused and eager kernels: without");
+  app.add_flag("--no-optimizer", o.without_optimizer,
+               "Fused and eager kernels: without an optimizer");
 }
 
 }  // namespace
 
 void add_model_shape_options(CommandLine& app, ModelShapeOptions& o) {
-  app.add_option(
-         "MODEL,--model", o.model,
-         fmt::format("{}, or a file of a shape (.json)", fmt::join(model_shape_names(), ", ")))
+  app.add_option("MODEL,--model", o.model,
+                 fmt::format("Model: {}, or a file of a shape (.json)",
+                             fmt::join(model_shape_names(), ", ")))
       ->capture_default_str();
   app.add_option(
       "--batch", o.batch,
       fmt::format("Sequences or images per GPU and step, with graphs per microbatch [{}]",
                   o.batch ? fmt::to_string(*o.batch) : "llm.c: 40; others: 1"));
   app.add_option(
-      "--seq", o.seq,
-      "Tokens per sequence [llm.c: 1024, at most the model's context; others: the context]");
-  app.add_option("--layers", o.layers, "Layers [the model's]");
-  app.add_option("--hidden", o.hidden, "Hidden size, of GPT models [the model's]");
-  app.add_option("--heads", o.heads, "Attention heads, of GPT models [the model's]");
-  app.add_option("--vocab", o.vocab, "Vocabulary [the model's]");
-  app.add_option("--experts", o.experts,
-                 "Each layer's FFN becomes so many, without biases [the model's]");
-  app.add_option("--top-k", o.top_k, "Experts a token goes to [the model's, or 2]");
+      "--seq,--context", o.seq,
+      "Tokens per sequence; of decode those that the new one attends to [llm.c: 1024, at most the "
+      "model's context; others: the context]");
+  app.add_option("--phase", o.phase,
+                 "training, or a step of a server: prefill (the prompts of a batch) or decode (one "
+                 "more token for each sequence, keys and values in the cache)")
+      ->one_of({"training", "prefill", "decode"})
+      ->capture_default_str();
+  app.add_option("--layers", o.layers, "Number of layers [the model's]");
+  app.add_option("--hidden", o.hidden, "Hidden size (GPT models) [the model's]");
+  app.add_option("--heads", o.heads, "Number of attention heads (GPT models) [the model's]");
+  app.add_option("--vocab", o.vocab, "Size of the vocabulary [the model's]");
+  app.add_option("--experts", o.experts, "Number of experts in each layer [the model's]");
+  app.add_option("--top-k", o.top_k, "Experts that each token uses [the model's, or 2]");
   app.add_option("--dtype", o.dtype,
                  "fp32, fp16, bf16, fp8 or nvfp4; of the last two the layers' matrices alone, with "
                  "--kernels fused")
@@ -149,6 +157,11 @@ void add_model_shape_options(CommandLine& app, ModelShapeOptions& o) {
                  "llm.c: high]")
       ->one_of({"highest", "high", "medium"});
   add_kernel_options(app, o);
+  app.rare(
+      {"--matmul-precision", "--no-dropout", "--fp32-gradients", "--hidden", "--heads", "--vocab"});
+  app.group("Model", {"--batch", "--seq", "--layers", "--experts", "--top-k"});
+  app.group("Kernels", {"--dtype", "--kernels", "--attention", "--recompute", "--optimizer",
+                        "--no-optimizer"});
 }
 
 TrainingStep shape_of(const ModelShapeOptions& o, const ModelShape& model) {
@@ -165,7 +178,12 @@ TrainingStep shape_of(const ModelShapeOptions& o, const ModelShape& model) {
                                  model.name, step.model.context));
   if (o.optimizer && o.without_optimizer)
     throw UsageError("--optimizer and --no-optimizer exclude each other");
-  step.optimizer = o.optimizer || (fused && !o.without_optimizer);
+  if (o.phase != "training") {
+    if (o.optimizer) throw UsageError("--optimizer is for --phase training");
+    step.phase = o.phase == "decode" ? StepPhase::decode : StepPhase::prefill;
+  }
+  step.optimizer =
+      o.optimizer || (fused && !o.without_optimizer && step.phase == StepPhase::training);
   step.fp32_gradients = o.fp32_gradients;
   const bool flash = step.kernels != KernelStyle::eager;  // where it is not said
   step.flash_attention = o.attention.empty() ? flash : o.attention == "flash";

@@ -20,6 +20,7 @@ struct ModelShapeOptions {
   std::optional<std::uint64_t> layers, hidden, heads, vocab, batch, seq, experts, top_k;
   std::string dtype = "bf16";
   std::string kernels, attention, recompute, matmul_precision;  ///< empty: not given
+  std::string phase = "training";
   bool optimizer = false, without_optimizer = false, fp32_gradients = false;
   bool without_dropout = false;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +17,7 @@
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
+#include "tools/options/user_defaults.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "traces/pipeline/profile_checks.hpp"
 #include "traces/pipeline/step_end.hpp"
@@ -27,7 +27,7 @@ namespace rubato {
 namespace {
 
 std::string gpu_of(const PipelineInput& input) {
-  return input.gpu.empty() ? "rtx-3080-ti" : input.gpu;
+  return input.gpu.empty() ? usual_gpu() : input.gpu;
 }
 
 void check(const PipelineInput& input) {
@@ -38,7 +38,7 @@ void check(const PipelineInput& input) {
   if (!input.model.empty() && !input.stage_map.empty()) {
     throw UsageError("--stage-map needs --profile; --model makes the stages itself");
   }
-  if (input.model.empty() && (input.optimizer || !input.power_limits_w.empty())) {
+  if (input.model.empty() && (input.optimizer || !input.power_limits.empty())) {
     throw UsageError("--optimizer and --power-limits need --model; a profile has rows of them");
   }
   if (input.ops.empty() != input.edges.empty()) {
@@ -71,9 +71,12 @@ StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages
   spec.power_limit.limit_w = accepted_power_limit_w(spec, input.power_limit_w);
   const double blocked_power_w =
       input.blocked_power_w.value_or(model_idle_power_w(spec, input.clocks));
-  StageModelInput model{
-      gpt_preset(input.model), spec, input.clocks, stages, pass_clocks_from_name(input.clock_per),
-      blocked_power_w};
+  StageModelInput model{gpt_preset(input.model),
+                        spec,
+                        with_power_limits(input.clocks, input.power_limits),
+                        stages,
+                        pass_clocks_from_name(input.clock_per),
+                        blocked_power_w};
   model.shape.batch = input.batch;
   model.shape.seq = input.seq;
   model.shape.tensor_parallel = input.tensor_parallel;
@@ -81,10 +84,6 @@ StageModelInput modelled_stages(const PipelineInput& input, std::uint32_t stages
   model.step_end = input.optimizer;
   model.microbatches = input.microbatches;
   for (const double slack_pct : input.slacks_pct) model.slacks_frac.push_back(slack_pct / percent);
-  // Each once. The spec's own limit is left out: it holds at all clocks anyway.
-  std::set<double> limits_w(input.power_limits_w.begin(), input.power_limits_w.end());
-  limits_w.erase(spec.power_limit.limit_w);
-  model.power_limits_w.assign(limits_w.begin(), limits_w.end());
   return model;
 }
 
@@ -121,8 +120,7 @@ void add_embedding_reduction(const PipelineInput& input, const PipelineShape& sh
   const std::vector<std::uint32_t>& map = input.stage_map;
   const std::uint32_t first = map.empty() ? 0 : map.front();
   const std::uint32_t last = map.empty() ? shape.stages - 1 : map[shape.stages - 1];
-  set_embedding_reduction(profile, first, last, *input.embedding_reduction_ms / ms_per_s,
-                          input.clock_per == "kernel");
+  set_embedding_reduction(profile, first, last, *input.embedding_reduction_ms / ms_per_s);
 }
 
 }  // namespace
@@ -143,15 +141,13 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
                  "kernel model");
   app.add_option("--gpu", input.gpu,
                  "GPU spec, shipped name or file: of --model [rtx-3080-ti]; of a profile, whose "
-                 "changes of clock are then counted as the spec knows them");
+                 "switches are then counted as the spec knows them");
   app.add_option("--clocks", input.clocks,
                  "With --model: clocks to choose from, see explore [the spec's first grid]");
   app.add_option("--clock-per", input.clock_per,
                  "With --model: one clock per pass, or one per kernel inside each pass")
       ->capture_default_str();
-  app.add_option("--power-limits", input.power_limits_w,
-                 "With --model: power limits to choose from besides the clocks, W, e.g. 200,250")
-      ->delimiter(',');
+  add_power_limits_option(app, input.power_limits, "With --model: ");
   app.add_flag(
       "--optimizer", input.optimizer,
       "With --model: AdamW, and with --data-parallel the reduction of gradients, end a step");
@@ -181,6 +177,13 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
       ->capture_default_str();
   app.add_option("--data-parallel", input.data_parallel, "Pipelines")->capture_default_str();
   add_switching_option(app, input.switching, "spec; of a profile without --gpu free");
+  app.group("Pipeline", {"--profile", "--model", "--blocked-power", "--stages", "--microbatches",
+                         "--schedule", "--tensor-parallel", "--data-parallel"});
+  app.group("Stages of a model", {"--gpu", "--clocks", "--clock-per", "--power-limits",
+                                  "--optimizer", "--batch", "--seq"});
+  app.group("Details", {"--chunks", "--transfer-ms", "--switching"});
+  app.rare({"--profile-scale", "--stage-map", "--hold-ms", "--embedding-reduction-ms", "--ops",
+            "--edges", "--host-power"});
 }
 
 namespace {
@@ -274,8 +277,7 @@ std::string baseline_name(const PipelineInput& input) {
 
 std::string profile_name(const PipelineInput& input) {
   if (!input.profile.empty()) return input.profile;
-  return fmt::format("{}, batch {}, on {}, a clock per {}", input.model, input.batch, gpu_of(input),
-                     input.clock_per);
+  return fmt::format("{}, batch {}, on {}", input.model, input.batch, gpu_of(input));
 }
 
 std::string describe(const PipelineInput& input, const PipelineWork& work) {
@@ -288,7 +290,7 @@ std::string describe(const PipelineInput& input, const PipelineWork& work) {
 
 std::optional<GpuSpec> spec_of(const PipelineInput& input, const LoadedPipeline& loaded) {
   if (loaded.modelled) return loaded.modelled->spec;
-  return input.gpu.empty() ? std::nullopt : std::optional(load_gpu(input.gpu));
+  return input.gpu.empty() ? std::nullopt : std::optional(load_gpu_spec(input.gpu));
 }
 
 SwitchModel switch_model(const PipelineInput& input) {
@@ -300,7 +302,7 @@ SwitchModel switch_model(const PipelineInput& input) {
   const std::string switching = names_gpu && input.switching.empty() ? "spec" : input.switching;
   // A spec that is not needed is not read: reading takes longer than most of a plan.
   const SwitchModel model =
-      switch_model(switching, asks_for_spec(switching) ? load_gpu(gpu_of(input)) : GpuSpec{});
+      switch_model(switching, asks_for_spec(switching) ? load_gpu_spec(gpu_of(input)) : GpuSpec{});
   return model.is_free() ? model : with_long_stretches(model);
 }
 

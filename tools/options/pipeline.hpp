@@ -27,7 +27,7 @@ struct PipelineInput {
   std::optional<double> embedding_reduction_ms;
   std::string switching;  ///< see switch_model(); empty: as the spec knows, if there is one
   std::vector<std::uint32_t> stage_map;
-  std::vector<double> power_limits_w;
+  std::string power_limits;  ///< to choose from, see with_power_limits()
   bool optimizer = false;
   std::optional<double> blocked_power_w, host_power_w;
   std::optional<double> power_limit_w;  ///< of the board, with --model

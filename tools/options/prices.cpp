@@ -16,10 +16,9 @@ constexpr double most = 1e9;
 }  // namespace
 
 void add_prices_option(CommandLine& app, std::string& text) {
-  app.add_option("--prices", text,
-                 "Goal cost: kwh=0.12,gpu-hour=2,pue=1.2: of a kWh that the building takes, of an "
-                 "hour of a GPU beside its energy [0], and energy of the building over that of its "
-                 "computers [1]; in any currency");
+  app.add_option("--prices LIST", text,
+                 "Goal cost: kwh=0.12,gpu-hour=2,pue=1.2, in any currency. pue: energy of the "
+                 "building over that of its computers [1]");
 }
 
 Prices prices_of(const std::string& text) {
@@ -39,10 +38,9 @@ Prices prices_of(const std::string& text) {
 
 void add_host_power_option(CommandLine& app, std::optional<double>& host_power_w,
                            std::string_view fallback) {
-  app.add_option("--host-power", host_power_w,
-                 fmt::format("What the rest of the node (CPUs, memory, network, fans) draws for "
-                             "each GPU, W: counted in every energy, and in what plans are chosen "
-                             "by {}",
+  app.add_option("--host-power W", host_power_w,
+                 fmt::format("Power of the rest of the node for each GPU, W; added to every energy "
+                             "{}",
                              fallback));
 }
 

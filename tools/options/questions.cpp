@@ -1,7 +1,6 @@
 #include "tools/options/questions.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +10,7 @@
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/prices.hpp"
+#include "tools/options/user_defaults.hpp"
 #include "tools/options/values.hpp"
 
 namespace rubato {
@@ -18,24 +18,6 @@ namespace rubato {
 namespace {
 
 constexpr double most_pct = 1e6;
-
-[[noreturn]] void unknown(std::string_view option, const std::string& value,
-                          std::vector<std::string> known) {
-  throw UsageError(
-      fmt::format("{} '{}' is not known{}", option, printable(value), did_you_mean(value, known)));
-}
-
-Granularity granularity_of(const std::string& name) {
-  if (name == "gpu") return Granularity::iteration;  // a trace is of one GPU
-  if (const auto value = granularity_named(name)) return *value;
-  unknown("--granularity", name,
-          {"iteration", "gpu", "stage", "pass", "microbatch", "kernel", "launch", "segment"});
-}
-
-Aggregation aggregation_of(const std::string& name) {
-  if (const auto value = aggregation_named(name)) return *value;
-  unknown("--aggregation", name, {"local", "global"});
-}
 
 // "1500J" or "280W".
 LeastTime budget_of(const std::string& text) {
@@ -88,32 +70,30 @@ std::vector<std::string> names_of(const QuestionOptions& o) {
 std::vector<std::string> goal_names() { return {"energy", "edp", "ed2p", "time", "cost"}; }
 
 void add_question_options(CommandLine& app, QuestionOptions& o) {
-  app.add_option("--goal", o.goals,
-                 "What is least: energy in the time of --slack, energy x time (edp), energy x time "
-                 "squared (ed2p), time within --budget, or money at --prices (cost) [energy]")
+  app.add_option("--slack PCT,...", o.slacks,
+                 "More time allowed, %; negative: time to save; any: no limit [0; of a captured "
+                 "run 0,1,2,5]")
       ->delimiter(',')
       ->one_word();
-  app.add_option("--slack", o.slacks,
-                 "Time allowed beyond the default clocks, %; negative: to be saved; any: no limit "
-                 "(several with commas) [0; of a captured run 0,1,2,5]")
-      ->delimiter(',')
-      ->one_word();
-  app.add_option("--odds", o.odds_pct,
-                 "Odds of being in time that a plan for a slack must have, %; 50: as likely late "
-                 "as not, 0: whatever its odds")
+  app.add_option("--odds", o.odds_pct, "Required probability of staying within --slack, %; 0: any")
       ->capture_default_str();
-  app.add_option("--budget", o.budget,
-                 "Goal time: energy of a step, 1500J, or average power over it, 280W, of all GPUs");
-  add_prices_option(app, o.prices);
-  app.add_option("--granularity", o.granularities,
-                 "What shares one clock: iteration, gpu, pass, microbatch, kernel, launch, or "
-                 "segment: runs of launches, found given what a change of clock costs (with "
-                 "commas) [all that the run has; of stages microbatch]")
+  app.add_option("--per WHAT,...", o.granularities,
+                 "One clock for each: run, gpu, stage, pass, kernel, launch or segment (stretches "
+                 "of launches, found by the search) [all that the run has]")
       ->delimiter(',')
       ->one_word();
-  app.add_option("--aggregation", o.aggregations,
-                 "The time of --slack for the whole step (global), or for each unit on its own "
-                 "(local)")
+  app.add_option("--goal GOAL,...", o.goals,
+                 "What to minimise: energy, time (within --budget), edp or ed2p (energy x time, "
+                 "time squared), cost (with --prices) [energy]")
+      ->delimiter(',')
+      ->one_word();
+  app.add_option(
+      "--budget X", o.budget,
+      "Goal time: energy per step (1500J) or mean power (280W) of all GPUs; goal energy: "
+      "time per step (20ms) in place of --slack");
+  add_prices_option(app, o.prices);
+  app.add_option("--aggregation WORD,...", o.aggregations,
+                 "Apply --slack to the whole step (global) or to each unit by itself (local)")
       ->delimiter(',')
       ->one_word()
       ->capture_default_str();
@@ -123,7 +103,9 @@ std::vector<Goal> goals_of(const QuestionOptions& o) {
   check_odds(o.odds_pct);
   const std::vector<std::string> known = goal_names();
   for (const std::string& name : o.goals) {
-    if (std::ranges::find(known, name) == known.end()) unknown("--goal", name, known);
+    if (std::ranges::find(known, name) == known.end())
+      throw UsageError(
+          fmt::format("--goal '{}' is not known{}", printable(name), did_you_mean(name, known)));
   }
   std::vector<Goal> goals;
   for (const std::string& name : names_of(o)) {
@@ -138,18 +120,21 @@ std::vector<Goal> goals_of(const QuestionOptions& o) {
     } else if (name == "time") {
       goals.emplace_back(budget_of(o.budget));
     } else {
-      if (o.prices.empty())
+      const std::string prices = o.prices.empty() ? user_default("prices").value_or("") : o.prices;
+      if (prices.empty())
         throw UsageError("goal 'cost' needs --prices",
                          {.in = {}, .hint = "e.g. --prices kwh=0.12,gpu-hour=2"});
-      goals.emplace_back(LeastCost{prices_of(o.prices)});
+      goals.emplace_back(LeastCost{prices_of(prices)});
     }
   }
   return goals;
 }
 
-std::vector<Granularity> granularities_of(const QuestionOptions& o) {
+std::vector<Granularity> granularities_of(const QuestionOptions& o, std::size_t gpus) {
   std::vector<Granularity> values;
-  std::ranges::transform(o.granularities, std::back_inserter(values), granularity_of);
+  for (const std::string& name : o.granularities) values.push_back(granularity_of("--per", name));
+  if (values.empty()) values.assign(granularities.begin(), granularities.end());
+  if (gpus == 1 && !o.granularities_given) std::erase(values, Granularity::gpu);
   return values;
 }
 
@@ -161,14 +146,28 @@ std::vector<Question> questions_of(const QuestionOptions& o, RunKind kind,
       for (const std::string& aggregation : o.aggregations) {
         const Question question{
             .granularity = granularity,
-            .aggregation = aggregation_of(aggregation),
+            .aggregation = aggregation_of("--aggregation", aggregation),
             .goal = goal,
-            .counts_changes = granularity == Granularity::automatic && !o.switching_given};
+            .counts_changes = granularity == Granularity::segment && !o.switching_given};
         if (o.granularities_given || is_answerable(kind, question)) questions.push_back(question);
       }
     }
   }
   return questions;
+}
+
+std::optional<double> time_budget_s(const QuestionOptions& options) {
+  const std::string& budget = options.budget;
+  constexpr double most_s = 1e6;
+  if (!budget.ends_with('s') || budget.find_first_of("0123456789") != 0) return std::nullopt;
+  return seconds_of("--budget", "", budget, most_s);
+}
+
+void ask_for_time(QuestionOptions& options, double default_s) {
+  const double slack_pct = percent * (time_budget_s(options).value() / default_s - 1.0);
+  check_slack(slack_pct);
+  options.slacks = {fmt::format("{}", slack_pct)};
+  options.budget.clear();
 }
 
 void check_slack(double slack_pct) {

@@ -1,6 +1,8 @@
 #pragma once
 // What is asked of a run: goals, and what gets one clock.
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,7 @@ class CommandLine;
 /// Granularities, aggregations and goals as given: every combination is a question. Beside them
 /// what some goals need.
 struct QuestionOptions {
-  std::vector<std::string> granularities{"iteration", "pass", "kernel", "segment"};
+  std::vector<std::string> granularities;  ///< empty: all that have an answer
   std::vector<std::string> aggregations{"global"};
   std::vector<std::string> goals;   ///< empty: what --budget or --prices ask for, else energy
   std::vector<std::string> slacks;  ///< of goal energy, in %, or "any"; empty: 0
@@ -25,7 +27,7 @@ struct QuestionOptions {
   bool switching_given = false;      ///< else `segment` counts changes of clock
 };
 
-/// Adds --granularity, --aggregation, --goal, --slack, --odds, --budget and --prices. `options`
+/// Adds --per, --aggregation, --goal, --slack, --odds, --budget and --prices. `options`
 /// must outlive parsing.
 void add_question_options(CommandLine& app, QuestionOptions& options);
 
@@ -37,13 +39,23 @@ void add_question_options(CommandLine& app, QuestionOptions& options);
 ///         --budget and --prices without their goal
 [[nodiscard]] std::vector<Goal> goals_of(const QuestionOptions& options);
 
-/// Those of --granularity, of a trace. @throws UsageError for names that are not known
-[[nodiscard]] std::vector<Granularity> granularities_of(const QuestionOptions& options);
+/// Those of --per, else all; `gpu` only where there are several.
+/// @throws UsageError for names that are not known
+[[nodiscard]] std::vector<Granularity> granularities_of(const QuestionOptions& options,
+                                                        std::size_t gpus);
 
 /// Every combination of goal, granularity and aggregation; where no granularity was given, those
 /// that such a run has plans for. @throws as goals_of()
 [[nodiscard]] std::vector<Question> questions_of(const QuestionOptions& options, RunKind kind,
                                                  const std::vector<Granularity>& granularities);
+
+/// A time as --budget, "20ms", s; nothing: another budget, or none.
+/// @throws UsageError for a time that cannot be meant
+[[nodiscard]] std::optional<double> time_budget_s(const QuestionOptions& options);
+
+/// Asks for the slack that a step has which may take as long as time_budget_s() says.
+/// @param default_s  of a step at the default clocks
+void ask_for_time(QuestionOptions& options, double default_s);
 
 /// @throws UsageError if it is not above -100 %, or too large to be meant
 void check_slack(double slack_pct);

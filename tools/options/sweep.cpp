@@ -13,6 +13,7 @@
 #include "models/gpu/device.hpp"
 #include "tools/command_line.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/user_defaults.hpp"
 #include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
@@ -59,11 +60,12 @@ SweepOptions table_of(const std::string& path) {
 
 void add_column_options(CommandLine& app, SweepOptions& options) {
   app.add_option("--column", options.columns,
-                 "NAME=COLUMN[:UNIT], e.g. time_s=Duration:ms; may be repeated");
+                 "A column by another name: time_s=Duration:ms; may be repeated");
   app.add_option("--where", options.where,
-                 "COLUMN=VALUE: only rows that have it, e.g. 'gpu=GTX 1080 Ti'; may be repeated");
+                 "Only rows with this value: 'gpu=GTX 1080 Ti'; may be repeated");
   app.add_flag("--keep-implausible", options.keep_implausible,
                "Keep rows whose power falls sharply at a higher clock");
+  app.group("Table of measurements", {"--column", "--where", "--keep-implausible"});
 }
 
 Option* add_sweep_options(CommandLine& app, SweepOptions& options) {
@@ -110,14 +112,13 @@ Sweep load_sweep(const SweepOptions& options, const GpuSpec& spec) {
   return sweep;
 }
 
-GpuSpec load_gpu_for_sweep(const std::string& gpu, const std::string& fallback,
-                           const SweepOptions& options) {
+GpuSpec load_gpu_for_sweep(const std::string& gpu, const SweepOptions& options) {
   const std::array device{gpu_in_sweep(options.file, sweep_columns(options))};
-  if (device.front().empty()) return load_gpu(gpu.empty() ? fallback : gpu);
+  if (device.front().empty()) return load_gpu(gpu.empty() ? usual_gpu() : gpu);
   if (gpu.empty()) return load_gpu_of_devices(device, options.file);
   GpuSpec spec = load_gpu(gpu);
   if (match_device(spec, device.front()) == DeviceMatch::other)
-    tell("note: measured on {}, which is not what {} describes\n", printable(device.front()),
+    tell("note: measured on {}, but the GPU model is that of {}\n", printable(device.front()),
          printable(spec.title));
   return spec;
 }

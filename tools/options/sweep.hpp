@@ -51,7 +51,6 @@ void add_fit_options(CommandLine& app, FitOptions& options);
 /// The spec that was asked for, with a line on standard error where the sweep names another GPU;
 /// without a name the one of the GPU that the sweep names, else of `fallback`.
 /// @throws what load_gpu and load_gpu_of_devices throw
-[[nodiscard]] GpuSpec load_gpu_for_sweep(const std::string& gpu, const std::string& fallback,
-                                         const SweepOptions& options);
+[[nodiscard]] GpuSpec load_gpu_for_sweep(const std::string& gpu, const SweepOptions& options);
 
 }  // namespace rubato

@@ -23,15 +23,10 @@ constexpr double most_s = 100.0, most_j = 1e6;
 
 using Values = std::map<std::string, std::string>;
 
-// "22ms", "500us", "0.1s", "0".
 std::optional<double> seconds(const Values& values, const std::string& name) {
   const auto value = values.find(name);
   if (value == values.end()) return std::nullopt;
-  const std::string& text = value->second;
-  if (text == "0") return 0.0;
-  const std::string_view unit = text.ends_with("us") ? "us" : text.ends_with("ms") ? "ms" : "s";
-  const double scale = unit == "us" ? us_per_s : unit == "ms" ? ms_per_s : 1.0;
-  return number_of(option, name, text, 0.0, most_s * scale, unit) / scale;
+  return seconds_of(option, name, value->second, most_s);
 }
 
 // The cost of a change of one clock: what is known already, replaced by what is given.
@@ -58,12 +53,11 @@ SwitchCost cost(const SwitchCost& known, const Values& values, const std::string
 }  // namespace
 
 void add_switching_option(CommandLine& app, std::string& text, const std::string& fallback) {
-  app.add_option(option, text,
-                 fmt::format("What a change of clock takes: spec, free, or values: latency (from "
-                             "the request to its effect) =22ms, stall (part of it, at its end, "
-                             "during which the GPU waits) =1ms, energy (beyond idle power, J), "
-                             "dwell (from an effect to the next request at least), and of the "
-                             "memory clock mem.latency, mem.stall, mem.energy; with commas [{}]",
+  app.add_option(fmt::format("{} MODEL", option), text,
+                 fmt::format("What one switch costs: spec, free, or values: latency=22ms (from the "
+                             "request to its effect), stall=1ms (part of it in which the GPU "
+                             "waits), energy=0.05 (J), dwell=22ms (least time between switches), "
+                             "mem.latency=..., mem.stall, mem.energy [{}]",
                              fallback));
 }
 

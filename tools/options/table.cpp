@@ -1,6 +1,8 @@
 #include "tools/options/table.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,17 +12,33 @@
 #include "common/text.hpp"
 #include "models/measured/measured_table.hpp"
 #include "tools/command_line.hpp"
+#include "tools/options/kernel_fits.hpp"
 #include "tools/terminal/standard_error.hpp"
 
 namespace rubato {
 
 void add_table_option(CommandLine& app, std::string& table) {
   app.add_option(
-      "--table", table,
-      "Measured times and energies instead of the model's: a CSV with kernel, core_mhz, mem_mhz, "
-      "time_s, and power_w or energy_j, a cache of Kernel Tuner, or a description, TOML: file, "
-      "columns, where, keep_implausible, missing (docs/add-a-gpu.md)");
+      "--table FILE", table,
+      "Use measured times and energies instead of the model: a CSV, a Kernel Tuner cache, or a "
+      "description of a table (TOML; docs/add-a-gpu.md)");
 }
+
+namespace {
+
+// What a table knows of a run's kernels, in words.
+void tell_known(const std::string& file, std::size_t known, std::size_t kernels,
+                std::string_view others) {
+  if (known == 0) {
+    throw DataError(
+        fmt::format("{}: none of the run's {} kernels was measured", printable(file), kernels),
+        {.in = {}, .hint = "the table's column 'kernel' holds the names or labels of the run"});
+  }
+  if (known < kernels)
+    tell("note: {} of {} kernels are in {}; {}\n", known, kernels, printable(file), others);
+}
+
+}  // namespace
 
 std::shared_ptr<const NamedCells> cells_of_table(const std::string& table, const GpuSpec& spec,
                                                  std::span<const Kernel> kernels) {
@@ -29,19 +47,27 @@ std::shared_ptr<const NamedCells> cells_of_table(const std::string& table, const
   std::vector<std::string> notes;
   auto cells = named_cells(load_sweep(options, spec), spec, notes);
   for (const std::string& note : notes) tell("note: {}\n", note);
-  const std::string file = printable(options.file);
-  const auto known = static_cast<std::size_t>(std::ranges::count_if(
-      kernels, [&](const Kernel& kernel) { return cells->find(kernel).has_value(); }));
-  if (known == 0) {
-    throw DataError(
-        fmt::format("{}: none of the run's {} kernels was measured", file, kernels.size()),
-        {.in = {}, .hint = "the table's column 'kernel' holds the names or labels of the run"});
-  }
-  if (known < kernels.size()) {
-    tell("note: {} of {} kernels are in {}; the others are the built-in model's\n", known,
-         kernels.size(), file);
-  }
+  tell_known(options.file,
+             static_cast<std::size_t>(std::ranges::count_if(
+                 kernels, [&](const Kernel& kernel) { return cells->find(kernel).has_value(); })),
+             kernels.size(), "the others are the built-in model's");
   return cells;
+}
+
+GpuSpec with_kernels_of_table(GpuSpec spec, const std::string& table,
+                              std::span<const Capture> captures, const RunContext& context) {
+  if (table.empty()) return spec;
+  const SweepOptions options = table_of(table);
+  Sweep sweep = load_sweep(options, spec);
+  std::set<std::string> names;
+  for (const Capture& capture : captures) {
+    for (const Kernel& kernel : capture.kernels) names.insert(kernel.name);
+  }
+  std::erase_if(sweep.kernels,
+                [&](const SweepKernel& kernel) { return !names.contains(kernel.name); });
+  tell_known(options.file, sweep.kernels.size(), names.size(),
+             "what clocks change of the others is modelled");
+  return fit_kernels_only(spec, sweep, {}, true, context).spec;
 }
 
 void plan_on_table(const SweepOptions& options, std::optional<Trace> trace,
@@ -54,13 +80,13 @@ void plan_on_table(const SweepOptions& options, std::optional<Trace> trace,
   for (const std::string& line : table.notes) tell("note: {}\n", printable(line));
   if (table.noise) {
     input.measured_noise = {table.noise->time, table.noise->energy};
-    tell("note: repeated cells differ by {:.2f} % in time and {:.2f} % in energy\n",
+    tell("note: repeated points differ by {:.2f} % in time and {:.2f} % in energy\n",
          percent * table.noise->time, percent * table.noise->energy);
   } else {
     input.measured_noise = usual;
     tell(
-        "note: no cell was measured twice: intervals take errors of {:.1f} % in time and "
-        "{:.1f} % in energy, a guess\n",
+        "note: no point was measured twice: intervals assume errors of {:.1f} % in time and "
+        "{:.1f} % in energy\n",
         percent * usual.time, percent * usual.energy);
   }
   input.trace = std::move(table.trace);

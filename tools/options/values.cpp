@@ -41,4 +41,12 @@ double number_of(std::string_view option, std::string_view name, std::string_vie
   return *number;
 }
 
+double seconds_of(std::string_view option, std::string_view name, const std::string& value,
+                  double most_s) {
+  if (value == "0") return 0.0;
+  const std::string_view unit = value.ends_with("us") ? "us" : value.ends_with("ms") ? "ms" : "s";
+  const double scale = unit == "us" ? us_per_s : unit == "ms" ? ms_per_s : 1.0;
+  return number_of(option, name, value, 0.0, most_s * scale, unit) / scale;
+}
+
 }  // namespace rubato

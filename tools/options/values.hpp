@@ -19,4 +19,8 @@ namespace rubato {
                                std::string_view value, double least, double most,
                                std::string_view unit = "");
 
+/// A time with its unit: "22ms", "500us", "0.1s", "0". @throws as number_of
+[[nodiscard]] double seconds_of(std::string_view option, std::string_view name,
+                                const std::string& value, double most_s);
+
 }  // namespace rubato

@@ -93,12 +93,15 @@ class Browser:
 
     def open(self, path, width=1300, height=900, dark=False, media="screen"):
         """Opens a file and waits until it is loaded and its scripts ran."""
+        self.open_url(Path(path).resolve().as_uri(), width, height, dark, media)
+
+    def open_url(self, url, width=1300, height=900, dark=False, media="screen"):
         self.console.clear()
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                    mobile=width < 600)
         self._call("Emulation.setEmulatedMedia", media=media,
                    features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-        self._call("Page.navigate", url=Path(path).resolve().as_uri())
+        self._call("Page.navigate", url=url)
         self.evaluate("new Promise((done) => document.readyState === 'complete' ? done(0) : addEventListener('load', () => done(0)))")
         self.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))")
 
@@ -121,6 +124,20 @@ class Browser:
         self._call("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1])
         self.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20)))")
 
+    def drag(self, selector, begin, end, release=True):
+        """The pointer over an element, from one share of its width to another, the button held."""
+        self.hover(selector)
+        x, y, width, height = self.evaluate(f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; }})()")
+        steps = [("mousePressed", begin), ("mouseMoved", (begin + end) / 2), ("mouseMoved", end)] + [("mouseReleased", end)] * release
+        for kind, share in steps:
+            self._call("Input.dispatchMouseEvent", type=kind, x=x + share * width, y=y + 0.5 * height, button="left", buttons=int(kind != "mouseReleased"), clickCount=1)
+
+    def double_click(self, selector):
+        x, y = self.evaluate(f"(() => {{ const b = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()")
+        for count in (1, 2):
+            for kind in ("mousePressed", "mouseReleased"):
+                self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
+
     def download(self, extension):
         """The text of the file of that extension that the page saved; it is removed."""
         until = time.monotonic() + TIMEOUT_S
@@ -132,11 +149,14 @@ class Browser:
                 return text
         raise RuntimeError(f"no .{extension} was saved")
 
-    def screenshot(self, path, until=None):
-        """The page from its top to the end of an element, or the whole of it, as PNG."""
-        height = self.evaluate("document.documentElement.scrollHeight" if until is None else
-                               f"Math.ceil(document.querySelector({json.dumps(until)}).getBoundingClientRect().bottom + scrollY)")
+    def screenshot(self, path, until=None, begin=None):
+        """The page from its top, or that of an element, to the end of an element, or the whole of it, as PNG."""
+        def edge(selector, side):
+            return self.evaluate(f"Math.ceil(document.querySelector({json.dumps(selector)}).getBoundingClientRect().{side} + scrollY)")
+
+        top = 0 if begin is None else edge(begin, "top")
+        height = (self.evaluate("document.documentElement.scrollHeight") if until is None else edge(until, "bottom")) - top
         width = self.evaluate("document.documentElement.clientWidth")
         shot = self._call("Page.captureScreenshot", captureBeyondViewport=True,
-                          clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
+                          clip={"x": 0, "y": top, "width": width, "height": height, "scale": 1})
         Path(path).write_bytes(base64.b64decode(shot["data"]))

@@ -15,15 +15,16 @@ from urllib.parse import unquote, urlsplit
 
 SOURCE = Path(__file__).resolve().parents[2]
 NAVIGATION = {
-    "Start": ["index.md", "install.md", "tour.md", "trust.md", "examples/README.md"],
+    "Start": ["index.md", "install.md", "trust.md", "examples/README.md"],
     "Tutorials": ["tutorial/your-capture.md", "tutorial/a-paper.md", "tutorial/a-cluster.md"],
-    "Guides": ["graphs.md", "model-shapes.md", "parallel.md", "pipeline.md", "add-a-gpu.md", "capture.md", "apply.md", "replay.md", "cost.md",
+    "Guides": ["captured-runs.md", "model-shapes.md", "parallel.md", "pipeline.md", "add-a-gpu.md", "capture.md", "apply.md", "clusters.md", "replay.md", "cost.md", "budget.md",
                "experiments.md"],
-    "Reference": ["commands.md", "schema.md", "python.md", "traces.md", "captures.md", "trace-import.md", "gpus.md", "accuracy.md", "reproduced.md",
+    "Reference": ["commands.md", "terms.md", "schema.md", "python.md", "traces.md", "captures.md", "trace-import.md", "gpus.md", "accuracy.md", "reproduced.md",
                   "glossary.md"],
-    "Methods": ["models.md", "search.md", "contention.md", "network.md"],
+    "Methods": ["models.md", "search.md", "graphs.md", "contention.md", "network.md"],
     "Develop": ["contributing.md", "architecture.md", "style.md", "testing.md", "performance.md"],
 }
+MADE = {"commands.md", "terms.md"}  # by the program
 # Files outside docs/ that documents link to, and where the site has them.
 MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "LICENSE": "LICENSE.txt"}
 SETTINGS = """site_name: Rubato
@@ -90,11 +91,24 @@ def commands_page(rubato):
     def add(path):
         text = help_of(path)
         parts.append(f"## rubato {' '.join(path)}\n\n```text\n{text}```\n" if path else f"```text\n{text}```\n")
-        for name in re.findall(r"^  ([a-z][a-z-]*)(?:  |$)", text, re.MULTILINE) if " SUBCOMMAND" in text else []:
+        for name in re.findall(r"^  ([a-z][a-z-]*)(?:  |$)", text, re.MULTILINE) if " COMMAND" in text else []:
             add((*path, name))
 
     add(())
     return "\n".join(parts)
+
+
+def terms_page(rubato):
+    """`rubato help terms` as tables."""
+    text = subprocess.run([rubato, "help", "terms", "--wide"], text=True, capture_output=True, check=True).stdout
+    parts = ["# Words and signs in tables\n\nAs `rubato help terms` prints them.\n"]
+    for line in text.splitlines():
+        if line.startswith("  "):
+            word, meaning = re.split(r" {2,}", line.strip(), maxsplit=1)
+            parts.append(f"| {word} | {meaning} |")
+        elif line:
+            parts.append(f"\n## {line}\n\n| Word | Meaning |\n| --- | --- |")
+    return "\n".join(parts) + "\n"
 
 
 def stage(folder, rubato):
@@ -107,6 +121,7 @@ def stage(folder, rubato):
         target.write_text(readable(relinked(text, name)) if path.suffix == ".md" else text, encoding="utf-8")
     if rubato:
         (folder / "commands.md").write_text(commands_page(rubato), encoding="utf-8")
+        (folder / "terms.md").write_text(terms_page(rubato), encoding="utf-8")
 
 
 def navigation(folder):
@@ -115,8 +130,8 @@ def navigation(folder):
     named = {page for pages in NAVIGATION.values() for page in pages}
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")} - {"changelog.md"}
     there = {page for page in there if not page.startswith("decisions/")}
-    if there - named or named - there - {"commands.md"}:
-        sys.exit(f"NAVIGATION and documents differ: {', '.join(sorted((there ^ named) - {'commands.md'}))}")
+    if there - named or named - there - MADE:
+        sys.exit(f"NAVIGATION and documents differ: {', '.join(sorted((there ^ named) - MADE))}")
     for title, pages in NAVIGATION.items():
         lines.append(f"- '{title}':")
         lines += [f"  - {page}" for page in pages if (folder / page).exists()]

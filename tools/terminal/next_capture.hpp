@@ -5,6 +5,7 @@
 #include <string>
 
 #include "explorer/next_capture.hpp"
+#include "sim/graph/graph_model.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -13,7 +14,10 @@ namespace rubato {
 [[nodiscard]] OutputTable next_table(const std::optional<NextMeasurement>& next);
 
 /// Which clock to lock, what it would narrow and what it may add; empty without a measurement.
-/// @param usual_mhz  of the capture there is
-[[nodiscard]] std::string next_text(const std::optional<NextMeasurement>& next, double usual_mhz);
+/// @param model          of the capture there is
+/// @param power_is_seen  by a power log of that capture. Else logs beside both captures are named
+///                       where the energy is less well known than the time
+[[nodiscard]] std::string next_text(const std::optional<NextMeasurement>& next,
+                                    const GraphModel& model, bool power_is_seen);
 
 }  // namespace rubato

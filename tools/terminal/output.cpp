@@ -52,12 +52,13 @@ std::string marked_rows(std::string rows, OutputFormat format) {
 
 void add_format_options(CommandLine& app, OutputFormat& format) {
   auto* json = app.add_flag_callback(
-      "--json", [&format] { format = OutputFormat::json; }, "JSON on standard output");
+      "--json", [&format] { format = OutputFormat::json; }, "Print JSON");
   auto* csv = app.add_flag_callback(
-      "--csv", [&format] { format = OutputFormat::csv; }, "CSV on standard output");
+      "--csv", [&format] { format = OutputFormat::csv; }, "Print CSV");
   auto* lines = app.add_flag_callback(
       "--json-lines", [&format] { format = OutputFormat::json_lines; },
-      "One JSON object per row and line");
+      "Print one JSON object per row");
+  app.group(output_group, {"--json", "--csv", "--json-lines"});
   json->excludes(csv)->excludes(lines);
   csv->excludes(lines);
   if (app.knows("--output")) return;
@@ -69,7 +70,8 @@ void add_format_options(CommandLine& app, OutputFormat& format) {
                                        : OutputFormat::json_lines;
     kept = {path, ""};
   };
-  app.add_word_callback("-o,--output", keep, "File for what is printed: .csv, .json or .jsonl")
+  app.add_word_callback("-o,--output", keep, "Write tables to FILE (.csv, .json, .jsonl)")
+      ->group(output_group)
       ->excludes(json)
       ->excludes(csv)
       ->excludes(lines);
@@ -81,9 +83,13 @@ void end_output() {
   if (!kept.path.empty() && (!kept.text.empty() || !is_part())) write_output(kept.path, kept.text);
 }
 
-void print_tables(const std::vector<NamedTable>& tables, OutputFormat format) {
+void print_tables(const std::vector<NamedTable>& tables, OutputFormat format, int schema) {
   switch (format) {
-    case OutputFormat::json: return print(marked_object(render_json_object(tables)));
+    case OutputFormat::json: {
+      std::string json = render_json_object(tables);
+      if (schema > 0) json.insert(json.find('{') + 1, fmt::format("\n \"schema\": {},", schema));
+      return print(marked_object(std::move(json)));
+    }
     case OutputFormat::json_lines:
     case OutputFormat::csv: return print(*tables.back().table, format);
     case OutputFormat::table: break;
@@ -135,6 +141,13 @@ void print(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   write_file("-", safe);
+}
+
+std::string answer_text(std::string_view question, std::string_view answer) {
+  std::string text = std::string(question) + '\n';
+  if (answer.empty()) return text + '\n';
+  for (const std::string_view line : split(answer, '\n')) text += printable(line) + '\n';
+  return text + '\n';
 }
 
 void print_notes(std::string_view text) { print(wrapped(text, line_width())); }

@@ -20,7 +20,8 @@ void add_format_options(CommandLine& app, OutputFormat& format);
 
 /// Writes tables to standard output. JSON: one document with every table. JSON lines and CSV: the
 /// last table. Text: all, with an empty line after each.
-void print_tables(const std::vector<NamedTable>& tables, OutputFormat format);
+/// @param schema  number of the JSON document's form, its first member; 0: it has none
+void print_tables(const std::vector<NamedTable>& tables, OutputFormat format, int schema = 0);
 
 /// Says on standard error that a file or folder was written, or a part of what was asked; nothing
 /// of
@@ -48,6 +49,11 @@ void end_output();
 /// @throws IoError if it is closed or the disk is full; InterruptedError if the user asked to stop
 ///         a command that gives no parts
 void print(std::string_view text);
+
+/// For a terminal: what was asked, the answer's lines below it, and an empty line. What stands
+/// between the ends of lines is made printable.
+/// @param question  printable, without the end of its last line
+[[nodiscard]] std::string answer_text(std::string_view question, std::string_view answer);
 
 /// Lines below a table, wrapped to the width that tables have; what begins with a space, such as
 /// lines to type, is left whole.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include <fmt/format.h>
@@ -36,13 +37,14 @@ std::string duration_text(double time_s) {
 }
 
 ProgressLine::ProgressLine(std::chrono::milliseconds first_after)
-    : is_terminal_(::isatty(STDERR_FILENO) == 1), first_after_(first_after) {}
+    : is_shown_(::isatty(STDERR_FILENO) == 1 || std::getenv("RUBATO_PROGRESS") != nullptr),
+      first_after_(first_after) {}
 
 ProgressLine::~ProgressLine() { clear_progress(); }
 
 void ProgressLine::show(const ProgressUpdate& update) {
   const auto now = Clock::now();
-  if (!is_terminal_ || now - start_ < first_after_) return;
+  if (!is_shown_ || now - start_ < first_after_) return;
   if (last_ && now - *last_ < interval) return;
   last_ = now;
   note_progress();

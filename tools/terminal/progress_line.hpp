@@ -15,8 +15,9 @@ namespace rubato {
 /// Writes a line to standard error in place of a progress line that may stand there.
 void print_message(const std::string& line);
 
-/// Rewrites one line on standard error a few times a second, and only after
-/// the first second; does nothing if standard error is not a terminal.
+/// Rewrites one line on standard error a few times a second, and only after the first second; does
+/// nothing if standard error is no terminal, unless RUBATO_PROGRESS is set: the Python package
+/// shows it in notebooks.
 class ProgressLine {
  public:
   explicit ProgressLine(std::chrono::milliseconds first_after = std::chrono::seconds(1));
@@ -29,7 +30,7 @@ class ProgressLine {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool is_terminal_;
+  bool is_shown_;
   std::chrono::milliseconds first_after_;
   Clock::time_point start_ = Clock::now();
   std::optional<Clock::time_point> last_;  // of a line that was shown

@@ -1,11 +1,15 @@
 #include "tools/terminal/screen.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "common/json.hpp"
 #include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "tools/terminal/screen_parts.hpp"
@@ -25,30 +29,6 @@ NamedPlans::NamedPlans(const ShownRun& run) {
 bool NamedPlans::is_answer(std::size_t plan_index) const {
   return std::ranges::any_of(answers,
                              [&](const auto& answer) { return answer.plan == plan_index; });
-}
-
-double slack_pct(const Goal& goal) {
-  const auto* waste = std::get_if<LeastWaste>(&goal);
-  return waste == nullptr ? 0.0 : percent * waste->slack_frac;
-}
-
-std::string odds_words(double odds_in_time) {
-  return odds_in_time > 0.99   ? "> 99 %"
-         : odds_in_time < 0.01 ? "< 1 %"
-                               : fmt::format("{:.0f} %", std::floor(percent * odds_in_time));
-}
-
-std::string goal_words(const Goal& goal) {
-  if (std::holds_alternative<LeastEdp>(goal)) return "least energy x time";
-  if (std::holds_alternative<LeastEd2p>(goal)) return "least energy x time^2";
-  if (std::holds_alternative<LeastEnergy>(goal)) return "least energy in any time";
-  if (const auto* cost = std::get_if<LeastCost>(&goal))
-    return fmt::format("least cost at {}", prices_text(cost->prices));
-  const auto* time = std::get_if<LeastTime>(&goal);
-  if (time == nullptr) return "";
-  return time->max_energy_j
-             ? fmt::format("least time within {} J", format_number(*time->max_energy_j))
-             : fmt::format("least time within {} W", format_number(*time->max_average_power_w));
 }
 
 namespace {
@@ -133,19 +113,21 @@ std::string odds_asked(const ShownRun& run) {
 
 // What a plan would save that was not made for the odds asked for; empty: there is none.
 std::string bolder_text(const ShownRun& run, const NamedPlans& named) {
+  if (named.headline == nullptr) return "";
+  constexpr double worth_saying_frac = 1e-3;  // beyond the answer; less reads as the same
+  const double saved_frac =
+      named.plan == nullptr ? 0.0 : named.plan->applied().energy_j / run.defaults.energy_j - 1.0;
   std::optional<BolderPlan> bolder;
-  if (named.plan != nullptr) {
-    bolder = named.plan->bolder;
-  } else if (named.headline != nullptr) {
-    for (const ShownPlan& plan : run.plans) {
-      if (plan.as.want == named.headline->want && plan.bolder &&
-          (!bolder || plan.bolder->energy_frac < bolder->energy_frac))
-        bolder = plan.bolder;
-    }
+  for (const ShownPlan& plan : run.plans) {
+    if (plan.as.want == named.headline->want && plan.bolder &&
+        plan.bolder->energy_frac < saved_frac - worth_saying_frac &&
+        (!bolder || plan.bolder->is_better_than(*bolder)))
+      bolder = plan.bolder;
   }
-  if (!bolder || bolder->energy_frac > -least_saving_frac) return "";
-  return fmt::format("{} odds would save {:.1f} %: --odds 0", odds_words(bolder->odds_in_time),
-                     -percent * bolder->energy_frac);
+  if (!bolder) return "";
+  return fmt::format("a plan with {} odds of being in time would save {:.1f} %: --odds {:.0f}",
+                     odds_words(bolder->odds_in_time), -percent * bolder->energy_frac,
+                     std::floor(percent * bolder->odds_in_time));
 }
 
 // The plan that would be better than the answer if changes of clock were free.
@@ -168,9 +150,9 @@ std::string free_text(const ShownRun& run, const NamedPlans& named) {
     return changed(change_pct(cost.energy_j, run.defaults.energy_j));
   };
   return fmt::format(
-      "per {} energy {} if changes of clock were free; with what they take {}, time "
-      "{}",
-      free->as.granularity, energy(free->planned), energy(*free->counted),
+      "one clock for each {} would change energy by {} if switches were free; with their cost it "
+      "is {}, time {}",
+      name_of(free->as.granularity), energy(free->planned), energy(*free->counted),
       changed(change_pct(free->counted->time_s, run.defaults.time_s)));
 }
 
@@ -185,14 +167,30 @@ std::string set_text(const ShownRun& run, const NamedPlans& named) {
   }
   if (named.plan != nullptr && !named.headline->known)
     return fmt::format(
-        "not known: {} may save nothing, by its interval; measure it before you set it "
-        "(docs/apply.md)",
+        "not known: {} may save nothing (zero is within the 90 % interval); measure it before you "
+        "set it (docs/apply.md)",
         clock_words(named.plan->clocks));
   if (named.plan != nullptr) return named.plan->setting;
   const std::string within = within_words(*named.asked);
-  return within.empty() ? fmt::format("nothing: keep the {}; no plan is better", run.default_name)
-                        : fmt::format("nothing: keep the {}; no plan in {}{} saves energy",
-                                      run.default_name, within, odds_asked(run));
+  const bool some_save = std::ranges::any_of(run.plans, [&](const ShownPlan& plan) {
+    return plan.as.want == named.headline->want && plan.as.holds && plan.as.verdict.applicable &&
+           has_odds(plan.as.odds_in_time, plan.as.odds_frac) &&
+           plan.as.objective_frac < 1.0 - least_saving_frac;
+  });
+  bool found = false, holds = false;
+  for (const ShownPlan& plan : run.plans) {
+    if (plan.as.want != named.headline->want) continue;
+    found |= plan.found;
+    holds |= plan.as.holds;
+  }
+  if (found && !holds)
+    return fmt::format("nothing: keep the {}; as applied, every plan {}", run.default_name,
+                       within.empty() ? "exceeds its budget" : "is late");
+  return within.empty()
+             ? fmt::format("nothing: keep the {}; no plan is better{}", run.default_name,
+                           some_save ? " by a point" : "")
+             : fmt::format("nothing: keep the {}; no plan in {}{} saves {}", run.default_name,
+                           within, odds_asked(run), some_save ? "a point of energy" : "energy");
 }
 
 }  // namespace
@@ -201,7 +199,8 @@ ScreenLines screen_lines(const ShownRun& run) {
   const NamedPlans named(run);
   std::string saves = "nothing";
   if (named.plan != nullptr) {
-    saves = saves_text(run, *named.plan);
+    saves = named.headline->known ? saves_text(run, *named.plan)
+                                  : "not known; the best guess: " + saves_text(run, *named.plan);
     const ShownPlan* one = best_one_clock(run, named);
     if (one != nullptr && one != named.plan && one->as.objective_frac < 1.0 - least_saving_frac)
       saves += fmt::format("; one clock for all, {}: {}", clock_words(one->clocks),
@@ -228,14 +227,26 @@ ScreenLines screen_lines(const ShownRun& run) {
       {"Saves", saves},
       {"Rests on", rests_on},
       {"Next", !run.next.empty() ? run.next
+               : run.interrupted ? "the same with more time: the search ended before all was tried"
                : named.plan == nullptr && !bolder_text(run, named).empty()
                    ? "rubato capture sweep: clocks measured on this GPU would narrow what is open"
                    : "nothing to measure: all that counts was measured"}};
 }
 
-std::string screen_text(const ShownRun& run) {
+std::string lines_json(const ScreenLines& lines) {
+  constexpr std::array names{"planned", "set", "saves", "rests_on", "next"};
+  nlohmann::ordered_json object;
+  for (std::size_t i = 0; i < names.size(); ++i) object[names[i]] = lines[i].second;
+  object["notes"] = nlohmann::ordered_json::array();
+  for (const auto& [label, text] : lines) {
+    if (label == note_label) object["notes"].push_back(text);
+  }
+  return json_text(object);
+}
+
+std::string screen_text(const ScreenLines& lines_of_screen) {
   std::string text;
-  for (const auto& [label, words] : screen_lines(run)) {
+  for (const auto& [label, words] : lines_of_screen) {
     const std::size_t room =
         line_width() == TableStyle::no_limit ? line_width() : line_width() - labels_at;
     std::string begin = fmt::format("{:<{}}", label, labels_at);
@@ -250,8 +261,7 @@ std::string screen_text(const ShownRun& run) {
   return text;
 }
 
-std::string notes_text(const ShownRun& run) {
-  constexpr std::size_t most = 3;
+std::vector<std::string> notes_of(const ShownRun& run) {
   const NamedPlans named(run);
   std::vector<std::string> notes;
   const auto add = [&](std::string note) {
@@ -269,10 +279,21 @@ std::string notes_text(const ShownRun& run) {
   if (named.plan != nullptr) add_marks(named.plan->marks);
   for (const std::string& note : run.notes) add(note);
   add(free_text(run, named));
+  return notes;
+}
+
+std::string first_notes(std::span<const std::string> notes, std::string_view where,
+                        std::size_t most) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(most, notes.size()); ++i)
-    text += fmt::format("note: {}\n", notes[i]);
-  if (notes.size() > most) text += fmt::format("{} more: --list notes\n", notes.size() - most);
+  for (const std::string& note : notes.first(std::min(most, notes.size())))
+    text += fmt::format("note: {}\n", note);
+  if (notes.size() > most) text += fmt::format("{} more: {}\n", notes.size() - most, where);
+  return text;
+}
+
+std::string notes_text(const ShownRun& run, bool all) {
+  const std::vector<std::string> notes = notes_of(run);
+  std::string text = first_notes(notes, "--list notes", all ? notes.size() : few_notes);
   if (run.interrupted)
     text +=
         "The search ended before all was tried: plans are the best known by then, and bounds "
@@ -280,77 +301,59 @@ std::string notes_text(const ShownRun& run) {
   return text;
 }
 
-void print_exploration(const ShownRun& run, const OutputTable& about,
-                       std::span<const ListedTable> tables, const std::vector<std::string>& listed,
-                       OutputFormat format) {
+ScreenLines print_exploration(const ShownRun& run, const std::function<PlannedRun()>& rows,
+                              std::span<const ListedTable> own,
+                              const std::vector<std::string>& listed, OutputFormat format) {
   const bool json = format == OutputFormat::json, terminal = format == OutputFormat::table;
   const OutputTable plans = plans_table(run), answers = answers_table(run),
                     notes = notes_table(run);
-  OutputTable lines({{"planned"}, {"set"}, {"saves"}, {"rests_on"}, {"next"}});
+  OutputTable lines({{"planned"}, {"set"}, {"saves"}, {"rests_on"}, {"next"}, {"notes"}});
+  ScreenLines said = screen_lines(run);
   std::vector<Cell> texts;
-  for (const auto& [label, text] : screen_lines(run)) texts.emplace_back(text);
+  for (const auto& [label, text] : said) texts.emplace_back(text);
+  const std::vector<std::string> all_notes = notes_of(run);
+  texts.emplace_back(fmt::format("{}", fmt::join(all_notes, "\n")));
   lines.add_row(std::move(texts));
   const auto is_listed = [&](std::string_view name) {
     return std::ranges::find(listed, name) != listed.end();
   };
+  std::optional<PlannedRun> planned;
+  const auto of_rows = [&](auto make) {
+    return [&, make] {
+      if (!planned) planned = rows();
+      return make(*planned);
+    };
+  };
+  const auto about = of_rows([](const PlannedRun& of) { return run_table(of.run); });
+  std::vector<ListedTable> tables(own.begin(), own.end());
+  for (const ListedTable& one : {ListedTable{"passes", of_rows(passes_table)},
+                                 ListedTable{"kernels", of_rows(kernels_table)},
+                                 ListedTable{"segments", of_rows(segments_table)}}) {
+    if (std::ranges::find(own, one.name, &ListedTable::name) == own.end()) tables.push_back(one);
+  }
+  std::vector<OutputTable> made;
+  made.reserve(tables.size() + 1);
   std::vector<NamedTable> asked;
-  if (json) asked = {{"run", &about}, {"answer", &lines}, {"answers", &answers}};
+  if (json)
+    asked = {{"run", &made.emplace_back(about())}, {"answer", &lines}, {"answers", &answers}};
   if (!terminal || is_listed("plans")) asked.push_back({"plans", &plans});
   if (json || is_listed("notes")) asked.push_back({"notes", &notes});
-  std::vector<OutputTable> made;
-  made.reserve(tables.size());
   for (const ListedTable& one : tables) {
     if (!is_listed(one.name) && !(json && one.always)) continue;
     made.push_back(one.make());
     if (is_listed(one.name) || made.back().rows() > 0) asked.push_back({one.name, &made.back()});
   }
   if (terminal) {
-    print(screen_text(run) + '\n');
+    print(screen_text(said) + '\n');
     print(plans_table(run, false), format);
-    const std::string below = notes_text(run);
+    const std::string below = notes_text(run, is_listed("notes"));
     if (!below.empty()) print_notes('\n' + below);
     if (!asked.empty()) print("\n");
   }
-  print_tables(asked, format);
-}
-
-std::string play_text(std::string_view granularity, const Goal& goal, std::string_view db,
-                      std::string_view plan_file) {
-  if (!plan_file.empty() && plan_file != "-" && !plan_file.ends_with(".json"))
-    return fmt::format(" To set: Zeus reads the schedules in {}\n", shell_word(plan_file));
-  const std::string_view file = plan_file.empty() ? "plan.json" : plan_file;
-  const std::string play =
-      fmt::format("sudo -E rubato apply {} -- python3 train.py", shell_word(file));
-  if (!plan_file.empty()) return fmt::format(" To set: {}\n", play);
-  if (db.empty())
-    return fmt::format(" To set: the same with --plan-file {}, then {}\n", file, play);
-  return fmt::format(" To set: rubato export --plan latest --granularity {}{} --db {} -o {}\n {}\n",
-                     granularity, std::holds_alternative<LeastCost>(goal) ? " --goal cost" : "",
-                     shell_word(db), file, play);
-}
-
-std::string shares_text(std::initializer_list<std::pair<double, std::string_view>> parts) {
-  constexpr double shown_pct = 0.05;
-  std::string text;
-  for (const auto& [part_pct, words] : parts) {
-    if (part_pct < shown_pct) continue;
-    text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", part_pct, words);
-  }
-  return text;
-}
-
-std::string clock_words(std::string_view label) {
-  const std::size_t slash = label.find('/');
-  if (label == "auto/auto") return "the driver's choice";
-  if (slash == std::string_view::npos) return std::string(label);
-  const std::string_view mem = label.substr(0, slash), core = label.substr(slash + 1);
-  return fmt::format("memory {}, core {}{}", mem, core, core == "auto" ? "" : " MHz");
-}
-
-std::string clocks_text(const ClockGrid& grid, std::span<const ClockId> clocks) {
-  const std::set<ClockId> different(clocks.begin(), clocks.end());
-  return different.size() == 1 ? grid.label(*different.begin())
-                               : fmt::format("{} clocks", different.size());
+  constexpr int json_schema = 1;  // docs/explore.schema.json
+  print_tables(asked, format, json_schema);
+  for (const std::string& note : all_notes) said.emplace_back(note_label, note);
+  return said;
 }
 
 }  // namespace rubato

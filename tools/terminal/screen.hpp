@@ -3,6 +3,7 @@
 // was planned, what to set, what it saves, what that rests on and what to measure next; a table of
 // plans; notes that change a decision.
 
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "explorer/plan/answer.hpp"
 #include "explorer/solver.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/plan_tables.hpp"
 
 namespace rubato {
 
@@ -54,9 +56,18 @@ struct ShownRun {
   bool interrupted = false;
 };
 
-/// The five lines: label and text, which may have lines to type below it.
+/// Of a line behind the five.
+inline constexpr std::string_view note_label = "note";
+
+/// The five lines: label and text, which may have lines to type below it; then notes.
 using ScreenLines = std::vector<std::pair<std::string_view, std::string>>;
 [[nodiscard]] ScreenLines screen_lines(const ShownRun& run);
+
+/// The lines as an object: planned, set, saves, rests_on, next; notes, an array.
+[[nodiscard]] std::string lines_json(const ScreenLines& lines);
+
+/// The lines as a terminal shows them, labels in a column.
+[[nodiscard]] std::string screen_text(const ScreenLines& lines);
 
 /// One row per plan, the default clocks first; change against the default clocks in percent.
 /// @param all  else, for people: plans for the headline's want, and the answers to others
@@ -68,8 +79,20 @@ using ScreenLines = std::vector<std::pair<std::string_view, std::string>>;
 /// One row per plan and mark, with its reason.
 [[nodiscard]] OutputTable notes_table(const ShownRun& run);
 
-/// At most three notes, those with the largest effect first.
-[[nodiscard]] std::string notes_text(const ShownRun& run);
+/// All notes, those with the largest effect first.
+[[nodiscard]] std::vector<std::string> notes_of(const ShownRun& run);
+
+/// As many as one reads.
+inline constexpr std::size_t few_notes = 3;
+
+/// The first of them, and where the others are.
+/// @param where  to type: "--list notes"
+[[nodiscard]] std::string first_notes(std::span<const std::string> notes, std::string_view where,
+                                      std::size_t most = few_notes);
+
+/// Those of a run, and what an interruption means.
+/// @param all  else at most three
+[[nodiscard]] std::string notes_text(const ShownRun& run, bool all = false);
 
 /// A table of --list, made where it is printed; `always`: JSON has it unasked, unless it is empty.
 struct ListedTable {
@@ -80,14 +103,13 @@ struct ListedTable {
 
 /// Prints all of it: for people five lines, plans, notes and the tables that were asked for. A
 /// program reads one document: JSON holds every table, CSV exactly one.
-/// @param about   one row, for programs
+/// @param rows    what is planned and its plans: run, passes, kernels and segments are made of it
+/// @param own     tables that only this kind of run has, or has in another form
 /// @param listed  names of --list
-void print_exploration(const ShownRun& run, const OutputTable& about,
-                       std::span<const ListedTable> tables, const std::vector<std::string>& listed,
-                       OutputFormat format);
-
-/// The five lines as text, as wide as the terminal.
-[[nodiscard]] std::string screen_text(const ShownRun& run);
+/// @return the five lines and all notes, to be stored
+ScreenLines print_exploration(const ShownRun& run, const std::function<PlannedRun()>& rows,
+                              std::span<const ListedTable> own,
+                              const std::vector<std::string>& listed, OutputFormat format);
 
 /// What plays a plan of several clocks, as lines to type.
 [[nodiscard]] std::string play_text(std::string_view granularity, const Goal& goal,

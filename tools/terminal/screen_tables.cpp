@@ -29,8 +29,9 @@ std::string set_with(const ShownPlan& plan) {
   if (!plan.as.verdict.applicable) return "cannot be set";
   if (!plan.as.holds) return "late";
   if (!has_odds(plan.as.odds_in_time, plan.as.odds_frac)) return "late too often";
-  const std::size_t tool = plan.setting.find("-smi");
   if (plan.setting.find("To set: nothing") != std::string::npos) return "nothing to do";
+  if (!plan.as.saves) return "not known";
+  const std::size_t tool = plan.setting.find("-smi");
   if (tool == std::string::npos) return "rubato apply";
   const std::size_t begin = plan.setting.rfind(' ', tool);
   return plan.setting.substr(begin + 1, tool + 4 - begin - 1);
@@ -77,9 +78,13 @@ std::vector<Column> plan_columns(const ShownRun& run) {
           programs("energy_change_high_pct"),
           programs("energy_change_expected_pct"),
           people("energy", "energy %"),
-          {.key = "energy_range", .title = "90 %", .for_people = true, .whole = true},
+          {.key = "energy_range",
+           .title = "90 %",
+           .room = Room::detail,
+           .for_people = true,
+           .whole = true},
           programs("odds_in_time_pct"),
-          {.key = "odds", .for_programs = no_odds, .for_people = true},
+          {.key = "odds", .for_programs = no_odds, .room = Room::needed, .for_people = true},
           programs("cost"),
           {"cost_change_pct", "cost %", 1, !prices_in(run), Room::needed},
           programs("lower_bound_j"),
@@ -87,7 +92,7 @@ std::vector<Column> plan_columns(const ShownRun& run) {
           {"gap_pct", "gap %", 3, false, Room::detail},
           programs("average_power_w"),
           programs("clock_switches"),
-          {"clock_switches_per_s", "changes/s", 0, false, Room::detail},
+          {"clock_switches_per_s", "switches/s", 0, false, Room::detail},
           programs("counted_time_change_pct"),
           programs("counted_energy_change_pct"),
           programs("late_launches"),
@@ -117,8 +122,9 @@ std::vector<Cell> plan_row(const ShownRun& run, const std::optional<Prices>& pri
   const bool waste = std::holds_alternative<LeastWaste>(plan.goal);
   using S = SavingInterval;
   using I = Interval;
-  return {plan.as.granularity,
-          is_default ? "default" : plan.as.granularity,
+  const std::string unit(name_of(plan.as.granularity));
+  return {unit,
+          is_default ? "default" : unit,
           is_default ? "-" : plan.as.aggregation,
           is_default ? "default" : name_of(plan.goal),
           waste && !is_default ? Cell(slack_pct(plan.goal)) : Cell(),
@@ -174,7 +180,6 @@ OutputTable plans_table(const ShownRun& run, bool all) {
                      .planned = run.defaults,
                      .clocks = run.default_clock,
                      .marks = run.marks};
-  defaults.as.granularity = "iteration";
   table.add_row(plan_row(run, prices, defaults, true, false));
   for (std::size_t i = 0; i < run.plans.size(); ++i) {
     const ShownPlan& plan = run.plans[i];
@@ -203,7 +208,7 @@ OutputTable answers_table(const ShownRun& run) {
     const Cost& applied = plan == nullptr ? run.defaults : plan->applied();
     table.add_row({answer.want, std::int64_t{&answer == named.headline},
                    answer.plan ? Cell(static_cast<std::int64_t>(*answer.plan)) : Cell(),
-                   plan == nullptr ? "iteration" : plan->as.granularity,
+                   std::string(name_of(plan == nullptr ? Granularity::run : plan->as.granularity)),
                    plan == nullptr ? run.default_clock : plan->clocks,
                    change_pct(applied.energy_j, run.defaults.energy_j),
                    change_pct(applied.time_s, run.defaults.time_s), std::int64_t{answer.known}});
@@ -224,10 +229,10 @@ OutputTable notes_table(const ShownRun& run) {
       table.add_row(
           {granularity, aggregation, goal, slack, std::string(name_of(mark.kind)), mark.reason});
   };
-  add("iteration", "-", "default", Cell(), run.marks);
+  add("run", "-", "default", Cell(), run.marks);
   for (const ShownPlan& plan : run.plans) {
     const bool waste = std::holds_alternative<LeastWaste>(plan.goal);
-    add(plan.as.granularity, plan.as.aggregation, name_of(plan.goal),
+    add(std::string(name_of(plan.as.granularity)), plan.as.aggregation, name_of(plan.goal),
         waste ? Cell(slack_pct(plan.goal)) : Cell(), plan.marks);
   }
   return table;

@@ -29,6 +29,22 @@ ResultStore read_results(const std::string& path) {
   return store;
 }
 
+void take_database(std::vector<std::string>& words, std::string& db, std::size_t others) {
+  if (words.size() > others) {
+    db = words.front();
+    words.erase(words.begin());
+  }
+  if (words.size() > others)
+    throw UsageError(fmt::format("'{}' is one word too many", printable(words.back())));
+  if (db.empty())
+    throw UsageError("which result database?",
+                     {.in = {},
+                      .hint = "name it first, or with --db; 'rubato explore ... --db results.db' "
+                              "makes one"});
+}
+
+bool is_run(std::string_view word) { return word == "latest" || parse_count(word).has_value(); }
+
 std::int64_t plan_named(const std::string& word) {
   const auto number = parse_count(word);
   if (!number || *number == 0 || *number > std::uint64_t{1} << 62U)
@@ -64,7 +80,7 @@ std::string experiment_id(const ResultStore& store, const std::string& name) {
                   found.rows.empty() ? "there is no" : "there is more than one",
                   short_name(printable(name))),
       {.in = {},
-       .hint = list.empty() ? "the database has no experiments; 'rubato sweep run' stores one"
+       .hint = list.empty() ? "the database has no experiments; 'rubato experiment run' stores one"
                             : "the database has: " + list});
 }
 

@@ -39,27 +39,6 @@ std::optional<std::size_t> terminal_columns() {
   return std::nullopt;
 }
 
-// Adds one line, broken at blanks where it does not fit; later lines are indented.
-// @param at  characters that stand before it
-void add_wrapped(std::string& text, std::string_view line, std::size_t columns,
-                 std::string_view indent = "  ", std::size_t at = 0) {
-  for (bool first = true; !line.empty(); first = false) {
-    const std::size_t room = columns - std::min(columns - 1, first ? at : indent.size());
-    std::size_t end = line.size();
-    if (display_width(line) > room) {
-      // The last blank of what fits, else the first one there is.
-      std::size_t fits = 0, width = 0;
-      while (fits < line.size() && width <= room) width += (line[fits++] & 0xC0) != 0x80;
-      end = line.rfind(' ', fits - 1);
-      if (end == std::string_view::npos || end == 0) end = std::min(line.find(' '), line.size());
-    }
-    if (!first) text += indent;
-    text += line.substr(0, end);
-    text += '\n';
-    line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
-  }
-}
-
 }  // namespace
 
 TableStyle table_style() {
@@ -78,6 +57,41 @@ std::size_t line_width() {
   return terminal_columns().value_or(of_a_file);
 }
 
+namespace {
+
+// Whether a blank ends a number before its unit.
+bool is_before_unit(std::string_view line, std::size_t blank) {
+  constexpr std::array<std::string_view, 12> units{"%",  "MHz", "W",  "J",  "kJ", "s",
+                                                   "ms", "us",  "GB", "MB", "V",  "points"};
+  if (blank == 0 || line[blank - 1] < '0' || line[blank - 1] > '9') return false;
+  const std::string_view rest = line.substr(blank + 1);
+  const std::string_view word = rest.substr(0, rest.find_first_of(" ,.;:()"));
+  return std::ranges::find(units, word) != units.end();
+}
+
+}  // namespace
+
+void add_wrapped(std::string& text, std::string_view line, std::size_t columns,
+                 std::string_view indent, std::size_t at) {
+  for (bool first = true; !line.empty(); first = false) {
+    const std::size_t room = columns - std::min(columns - 1, first ? at : indent.size());
+    std::size_t end = line.size();
+    if (display_width(line) > room) {
+      // The last blank of what fits, else the first one there is.
+      std::size_t fits = 0, width = 0;
+      while (fits < line.size() && width <= room) width += (line[fits++] & 0xC0) != 0x80;
+      end = line.rfind(' ', fits - 1);
+      while (end != std::string_view::npos && is_before_unit(line, end))
+        end = line.rfind(' ', end - 1);
+      if (end == std::string_view::npos || end == 0) end = std::min(line.find(' '), line.size());
+    }
+    if (!first) text += indent;
+    text += line.substr(0, end);
+    text += '\n';
+    line.remove_prefix(std::min(line.find_first_not_of(' ', end), line.size()));
+  }
+}
+
 std::string wrapped(std::string_view text, std::size_t columns) {
   std::string out;
   while (!text.empty()) {
@@ -90,41 +104,6 @@ std::string wrapped(std::string_view text, std::size_t columns) {
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return out;
-}
-
-std::string wrapped_help(std::string_view text, std::size_t columns) {
-  constexpr std::size_t texts_at = 30;  // where texts of options and commands begin
-  constexpr std::string_view example = "  rubato ";
-  // Room for words is left on narrow terminals too.
-  columns = std::max(columns, 2 * texts_at);
-  std::string out, paragraph;
-  std::size_t before = 0;  // characters of the line before
-  const auto end_paragraph = [&] {
-    if (!paragraph.empty()) add_wrapped(out, paragraph, columns, "");
-    paragraph.clear();
-  };
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    if (line.empty() || line.front() == ' ') {
-      end_paragraph();
-      if (line.size() > texts_at && !line.starts_with(example)) {
-        out += line.substr(0, texts_at);
-        add_wrapped(out, line.substr(texts_at), columns, std::string(texts_at, ' '), texts_at);
-      } else {
-        out.append(line).append("\n");
-      }
-    } else {
-      // Lines that were broken by hand become one.
-      constexpr std::size_t broken_from = 80;
-      if (before < broken_from || line.starts_with("Example")) end_paragraph();
-      paragraph.append(paragraph.empty() ? "" : " ").append(line);
-    }
-    before = line.size();
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  end_paragraph();
   return out;
 }
 

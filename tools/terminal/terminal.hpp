@@ -30,10 +30,11 @@ struct TableStyle {
 /// whole. @param columns  > 0
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t columns);
 
-/// The help of a command, wrapped. Its texts begin at one column and go on below that column;
-/// examples stay whole.
+/// Adds one line, broken at blanks where it does not fit; later lines are indented.
 /// @param columns  > 0
-[[nodiscard]] std::string wrapped_help(std::string_view text, std::size_t columns);
+/// @param at       characters that stand before it
+void add_wrapped(std::string& text, std::string_view line, std::size_t columns,
+                 std::string_view indent = "  ", std::size_t at = 0);
 
 /// From this call on tables are not fitted to a width (--wide).
 void show_tables_wide();

@@ -164,7 +164,10 @@ std::string head_json(const Capture& capture, std::int64_t origin_ns) {
   const Provenance& p = capture.provenance;
   const Json provenance{{"generator", p.generator}, {"source", p.source}, {"options", p.options}};
   const Json devices = listed(capture.devices, [](const CaptureDevice& d) {
-    return Json{{"id", d.id}, {"name", d.name}};
+    Json json{{"id", d.id}, {"name", d.name}};
+    put(json, "compute_capability", d.compute_capability);
+    put(json, "sm_count", d.sm_count);
+    return json;
   });
   const Json streams = listed(capture.streams, [](const CaptureStream& s) {
     Json json{{"device", s.device}, {"id", s.id}};

@@ -76,6 +76,14 @@ std::int64_t duration(const JsonNode& node, std::size_t i, std::int64_t duration
 
 }  // namespace
 
+CaptureDevice read_device(const JsonNode& node) {
+  node.expect_keys({"id", "name"}, {"compute_capability", "sm_count"});
+  CaptureDevice device{.id = read_count_32(node.at("id")), .name = node.at("name").text()};
+  if (const auto said = node.find("compute_capability")) device.compute_capability = said->number();
+  device.sm_count = optional_32(node, "sm_count");
+  return device;
+}
+
 CaptureStream read_stream(const JsonNode& node) {
   node.expect_keys({"device", "id"}, {"priority"});
   return {read_count_32(node.at("device")), node.at("id").integer(), optional_priority(node)};

@@ -16,6 +16,7 @@ struct LaunchColumns {
 };
 
 /// Each reads one part. @throws DataError naming the place in the file
+[[nodiscard]] CaptureDevice read_device(const JsonNode& node);
 [[nodiscard]] CaptureStream read_stream(const JsonNode& node);
 [[nodiscard]] CaptureGroup read_group(const JsonNode& node);
 [[nodiscard]] CapturedCollective read_collective(const JsonNode& node);

@@ -147,8 +147,7 @@ class CaptureReader {
   void list(std::string_view key, const JsonNode& node) {
     for (const JsonNode& item : node.items()) {
       if (key == "devices") {
-        item.expect_keys({"id", "name"});
-        capture_.devices.push_back({read_count_32(item.at("id")), item.at("name").text()});
+        capture_.devices.push_back(read_device(item));
       } else if (key == "streams") {
         capture_.streams.push_back(read_stream(item));
       } else if (key == "steps") {

@@ -14,9 +14,8 @@ namespace rubato {
 
 namespace {
 
-// A host that hardly did anything but wait calls again within 50 us of what it waited for, or
-// within a tenth of the wait: after a long one it has more to do.
-constexpr std::int64_t unseen_sync_window_ns = 50'000;
+// A host that hardly did anything but wait calls again within unseen_sync_window_ns of what it
+// waited for, or within a tenth of the wait: after a long one it has more to do.
 constexpr std::int64_t unseen_sync_share = 10;
 // A thread that has been silent for this long was woken by the thread that called last.
 constexpr std::int64_t wake_up_ns = 100'000;
@@ -202,18 +201,18 @@ void CaptureDraft::add_sync(std::uint32_t call, DraftId begin, DraftId end) {
     if (const auto last = last_launch_called(*sync.recorded_stream,
                                              capture_.calls[*sync.record].start_ns, sync.end_ns()))
       awaited.emplace_back(*last, false);
+  } else if (sync.kind == CallKind::device_sync) {
+    awaited = awaited_of_device(call);
   } else {
-    const bool all = sync.kind == CallKind::device_sync;
     const bool event = sync.kind == CallKind::event_sync;  // of work before the last
     const std::int64_t process = capture_.threads[sync.thread].process;
     for (std::uint32_t s = 0; s < capture_.streams.size(); ++s) {
       if (event && event_known && *sync.recorded_stream != s) continue;
       const auto last = last_launch_called(s, sync.start_ns, sync.end_ns(), event);
       if (!last || !is_of_process(*last, process)) continue;
-      if (all || capture_.launches[*last].end_ns() <= sync.end_ns())
-        awaited.emplace_back(*last, !all);
+      if (capture_.launches[*last].end_ns() <= sync.end_ns()) awaited.emplace_back(*last, true);
     }
-    if (!all && awaited.size() > 1) {
+    if (awaited.size() > 1) {
       std::ranges::sort(awaited, std::greater{},
                         [&](const auto& one) { return capture_.launches[one.first].end_ns(); });
       awaited.resize(1);
@@ -295,8 +294,8 @@ void CaptureDraft::keep_later(std::optional<std::uint32_t>& last, std::uint32_t 
 }
 
 // For files that record no waits. Where the host paused, and called again after all it had launched
-// was over, it may have waited for that, or worked. Taken is the wait: with it slower clocks come
-// later.
+// was over, it may have waited for that, or worked. Taken is the wait, if nothing else is asked
+// for: with it slower clocks come later.
 // @param before_ns  its last call
 // @param last       of what it had launched, what ended last
 bool CaptureDraft::add_unseen_wait(DraftId moment, std::int64_t call_ns, std::int64_t before_ns,
@@ -305,11 +304,12 @@ bool CaptureDraft::add_unseen_wait(DraftId moment, std::int64_t call_ns, std::in
   const std::int64_t end_ns = capture_.launches[*last].end_ns();
   const std::int64_t waited_ns = end_ns - before_ns;
   if (waited_ns <= unseen_sync_window_ns || end_ns > call_ns) return false;
-  connect(launches_[*last].end, moment, ArcKind::sync, true);
   if (call_ns > end_ns + std::max(unseen_sync_window_ns, waited_ns / unseen_sync_share)) {
     ++lost_.ambiguous;
     lost_.ambiguous_s += static_cast<double>(waited_ns) * s_per_ns;
+    if (!options_.pauses_wait) return false;
   }
+  connect(launches_[*last].end, moment, ArcKind::sync, true);
   return true;
 }
 

@@ -23,6 +23,8 @@ struct CaptureGraphOptions {
   /// False: what the file says of events and waits is not looked at. They are inferred, as for
   /// files that say nothing. For tests of the inference.
   bool read_waits = true;
+  /// False: in files without waits a pause that may be either is the host's own work, not a wait.
+  bool pauses_wait = true;
 };
 
 /// A launch as one or two activities: a collective of several ranks arrives and departs.
@@ -62,6 +64,9 @@ struct CapturePlace {
   std::int64_t origin_ns = 0;  ///< time 0 of the graph, on the capture's own clock
 };
 
+/// A wait that is over returns within this of the end of what it was for.
+inline constexpr std::int64_t unseen_sync_window_ns = 50'000;
+
 /// Adds the launches and host calls of one capture.
 class CaptureDraft {
  public:
@@ -86,6 +91,9 @@ class CaptureDraft {
   bool add_unseen_wait(DraftId moment, std::int64_t call_ns, std::int64_t before_ns,
                        std::optional<std::uint32_t> last);
   void keep_later(std::optional<std::uint32_t>& last, std::uint32_t launch) const;
+  // Launches, each with whether it was inferred.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, bool>> awaited_of_device(
+      std::uint32_t call) const;
   void add_sync(std::uint32_t call, DraftId begin, DraftId end);
   void add_waits();
   bool add_wait(std::uint32_t call);

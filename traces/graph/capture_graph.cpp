@@ -53,23 +53,24 @@ void note_what_is_left_out(const CaptureDraft& draft, const std::string& rank,
   const LostCalls& lost = draft.lost_calls();
   if (lost.late > 0)
     notes.push_back(fmt::format(
-        "{}{} launches begin before their call, which clocks cannot tell: these calls are left out",
+        "{}{} launches begin before their host call, an error of the recorded times: these calls "
+        "are ignored",
         rank, lost.late));
   if (lost.unfinished > 0)
     notes.push_back(fmt::format(
-        "{}{} times the host went on before what it waited for was over: these waits are left out",
+        "{}{} waits of the host end before the work that they wait for: these waits are ignored",
         rank, lost.unfinished));
-  constexpr double least_wait_s = 1e-3;
   if (lost.unexplained_s > least_wait_s)
-    notes.push_back(fmt::format(
-        "{}{} waits of the host, {:.1f} ms in all, are for nothing that was recorded: they are "
-        "taken to last as long at any clock",
-        rank, lost.unexplained, ms_per_s * lost.unexplained_s));
+    notes.push_back(
+        fmt::format("{}{} waits of the host ({:.1f} ms in all) have no recorded cause: they are "
+                    "assumed to take "
+                    "as long at any clock",
+                    rank, lost.unexplained, ms_per_s * lost.unexplained_s));
   if (lost.ambiguous_s > least_wait_s)
     notes.push_back(fmt::format(
-        "{}the file records no waits of the host: {} pauses, {:.1f} ms in all until the GPU was "
-        "done, may be waits for it or the host's own work; taken as waits, with which slower "
-        "clocks come later",
+        "{}the file records no waits of the host: {} pauses ({:.1f} ms in all) may be waits for "
+        "the "
+        "GPU or the host's own work; they are taken as waits, which slower clocks make longer",
         rank, lost.ambiguous, ms_per_s * lost.ambiguous_s));
   const NamedWaits& waits = draft.named_waits();
   // Some at the beginning and the end of a capture hold nothing back: up to a tenth is usual.
@@ -124,6 +125,7 @@ CaptureGraph graph_of(std::span<const Capture> captures, JoinedRanks ranks,
     drafts.emplace_back(captures[c], place, builder, splits[c], options);
     arcs.insert(arcs.end(), drafts.back().arcs().begin(), drafts.back().arcs().end());
     result.overlap_s += drafts.back().overlap_s();
+    result.ambiguous_s += drafts.back().lost_calls().ambiguous_s;
     note_what_is_left_out(
         drafts.back(), captures.size() == 1 ? "" : rank_name(captures[c], c) + ": ", ranks.notes);
   }

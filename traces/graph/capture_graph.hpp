@@ -18,8 +18,12 @@ struct CaptureGraph {
   std::vector<std::vector<ActivityId>> activity_of_launch;
   std::vector<std::uint32_t> rank_of_capture;  ///< as recorded, else the position
   JoinedRanks ranks;                           ///< one capture of one GPU: without collectives
-  double overlap_s = 0.0;  ///< how long launches of one stream overlapped as captured, summed
+  double overlap_s = 0.0;    ///< how long launches of one stream overlapped as captured, summed
+  double ambiguous_s = 0.0;  ///< pauses of hosts that may be waits or work, see LostCalls
 };
+
+/// Waits and pauses shorter than this, summed, are not worth a word.
+inline constexpr double least_wait_s = 1e-3;
 
 /// Who came last to a collective and kept the others waiting: the rank. The GPUs of one capture
 /// take part like ranks: there it is the GPU's position in the capture.

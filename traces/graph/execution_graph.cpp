@@ -57,4 +57,29 @@ double earliest_starts(const ExecutionGraph& graph, std::span<const double> dura
   return last_end_s;
 }
 
+ExecutionGraph ExecutionGraph::with_host_time(double factor) const {
+  ExecutionGraph graph = *this;
+  for (GraphArc& arc : graph.arcs_) {
+    if (arc.kind == ArcKind::host_order) arc.lag_s *= factor;
+  }
+  return graph;
+}
+
+std::optional<double> host_time_factor(const ExecutionGraph& graph, double span_s) {
+  constexpr int halvings = 30;
+  std::vector<double> duration_s, start_s(graph.size());
+  for (const Activity& activity : graph.activities()) duration_s.push_back(activity.duration_s);
+  const auto ends_by = [&](double factor) {
+    return earliest_starts(graph.with_host_time(factor), duration_s, start_s) <= span_s;
+  };
+  if (!ends_by(0.0)) return std::nullopt;
+  if (ends_by(1.0)) return 1.0;
+  double low = 0.0, high = 1.0;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = 0.5 * (low + high);
+    (ends_by(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
 }  // namespace rubato

@@ -111,6 +111,10 @@ class ExecutionGraph {
   [[nodiscard]] std::size_t arcs() const noexcept { return arcs_.size(); }
   [[nodiscard]] ArcCounts count_arcs() const;
 
+  /// The same graph where the host's own time between its calls is `factor` times as long.
+  /// @param factor  >= 0
+  [[nodiscard]] ExecutionGraph with_host_time(double factor) const;
+
   /// Last end as captured: the makespan, counted from the origin.
   [[nodiscard]] double captured_span_s() const noexcept { return captured_span_s_; }
 
@@ -136,5 +140,12 @@ class ExecutionGraph {
 /// @return last end, s: the makespan
 double earliest_starts(const ExecutionGraph& graph, std::span<const double> duration_s,
                        std::span<double> start_s);
+
+/// The factor on the host's own time with which a run of captured durations takes `span_s`: what a
+/// profiler slowed the host down by, undone.
+/// @param span_s  > 0
+/// @return 0 to 1; 1 where the run takes no longer as captured; nothing where it does without any
+///         time of the host
+[[nodiscard]] std::optional<double> host_time_factor(const ExecutionGraph& graph, double span_s);
 
 }  // namespace rubato

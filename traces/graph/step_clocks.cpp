@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <tuple>
 
-#include "traces/graph/capture_graph.hpp"
 #include "traces/trace_capture.hpp"
 
 namespace rubato {
@@ -67,47 +64,6 @@ std::optional<std::vector<Capture>> aligned_by_step(std::span<const Capture> cap
   }
   for (Capture& capture : aligned) capture.epoch_ns.reset();
   return aligned;
-}
-
-double span_with_usual_lags_s(const ExecutionGraph& graph) {
-  const auto slack_s = [&](const GraphArc& arc, std::size_t to) {
-    return graph.activities()[to].start_s - graph[arc.from].end_s();
-  };
-  const auto kind_of = [&](const GraphArc& arc, std::size_t to) {
-    return std::tuple(arc.kind, graph[arc.from].duration_s == 0.0,
-                      graph.activities()[to].duration_s == 0.0);
-  };
-  const auto each_arc = [&](const auto& visit) {
-    for (std::size_t i = 1; i < graph.size(); ++i) {
-      for (const GraphArc& arc : graph.arcs_into(id_at<ActivityId>(i))) visit(arc, i);
-    }
-  };
-  std::map<std::tuple<ArcKind, bool, bool>, std::vector<double>> deciding_s;
-  each_arc([&](const GraphArc& arc, std::size_t to) {
-    double least_s = std::numeric_limits<double>::infinity();
-    for (const GraphArc& other : graph.arcs_into(id_at<ActivityId>(to)))
-      least_s = std::min(least_s, slack_s(other, to));
-    if (slack_s(arc, to) <= least_s) deciding_s[kind_of(arc, to)].push_back(slack_s(arc, to));
-  });
-  for (auto& [kind, slacks_s] : deciding_s) std::ranges::sort(slacks_s);
-  std::vector<double> end_s(graph.size(), 0.0);
-  each_arc([&](const GraphArc& arc, std::size_t to) {
-    const auto& slacks_s = deciding_s[kind_of(arc, to)];
-    const double lag_s = slacks_s.empty() ? 0.0 : slacks_s[slacks_s.size() / 2];
-    const double ready_s = end_s[index(arc.from)] + lag_s;
-    end_s[to] = std::max(end_s[to], ready_s + graph.activities()[to].duration_s);
-  });
-  return *std::ranges::max_element(end_s);
-}
-
-std::vector<double> usual_lag_errors(std::span<const Capture> captures) {
-  std::vector<double> errors;
-  if (!have_same_steps(captures)) return errors;
-  for (std::uint32_t step = 0; step < captures.front().steps.size(); ++step) {
-    const ExecutionGraph graph = capture_graph(all_of_step(captures, step)).graph;
-    errors.push_back(span_with_usual_lags_s(graph) / graph.captured_span_s() - 1.0);
-  }
-  return errors;
 }
 
 }  // namespace rubato

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <queue>
-#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,6 +14,7 @@
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/text.hpp"
+#include "traces/serving_steps.hpp"
 
 namespace rubato {
 
@@ -40,6 +43,36 @@ std::optional<std::uint32_t> StepFinder::at(std::int64_t ts_ns) const {
   if (end == latest_end_ns_.end()) return std::nullopt;
   const Interval& first = intervals_[static_cast<std::size_t>(end - latest_end_ns_.begin())];
   return first.start_ns <= ts_ns ? std::optional(first.step) : std::nullopt;
+}
+
+std::map<std::int64_t, StepFinder> add_steps(std::vector<StepMark> marks, Capture& capture) {
+  const auto serves = [](const StepMark& mark) { return serving_step_of(mark.name).has_value(); };
+  const bool serving = std::ranges::any_of(marks, serves);
+  if (serving) std::erase_if(marks, std::not_fn(serves));
+  sort_by(marks, &StepMark::start_ns);
+  using Key = std::pair<std::string_view, std::uint32_t>;                   // name, which time
+  std::map<std::pair<std::int64_t, std::string_view>, std::uint32_t> seen;  // process, name
+  std::map<Key, std::uint32_t> steps;
+  std::map<std::int64_t, std::vector<StepFinder::Interval>> intervals;
+  for (const StepMark& mark : marks) {
+    const auto [step, fresh] = steps.emplace(Key{mark.name, seen[{mark.process, mark.name}]++},
+                                             static_cast<std::uint32_t>(capture.steps.size()));
+    if (fresh) capture.steps.push_back({std::string(mark.name), mark.start_ns, mark.end_ns});
+    CapturedStep& known = capture.steps[step->second];
+    known.end_ns = std::max(known.end_ns, mark.end_ns);
+    auto& own = intervals[mark.process];
+    if (serving && !own.empty()) {
+      own.back().end_ns = mark.start_ns;
+      CapturedStep& before = capture.steps[own.back().step];
+      before.end_ns = std::max(before.end_ns, mark.start_ns);
+    }
+    own.push_back({mark.start_ns, serving ? std::numeric_limits<std::int64_t>::max() : mark.end_ns,
+                   step->second});
+  }
+  if (!capture.steps.empty()) capture.step_source = StepSource::annotation;
+  std::map<std::int64_t, StepFinder> finders;
+  for (auto& [process, own] : intervals) finders.emplace(process, StepFinder(std::move(own)));
+  return finders;
 }
 
 std::vector<std::optional<Pass>> passes_by_label(std::vector<PassLabel> labels,
@@ -92,19 +125,43 @@ std::uint32_t CaptureBuilder::device(std::uint32_t id, std::string_view name) {
 }
 
 void CaptureBuilder::name_devices(std::span<const NamedDevice> known) {
-  std::set<std::string_view> kinds;
+  const auto is_said = [](const NamedDevice& one) {
+    return !one.name.empty() || one.compute_capability;
+  };
+  const auto kind_of = [](const NamedDevice& one) {
+    return std::tuple(std::string_view(one.name), one.compute_capability, one.sm_count);
+  };
+  std::map<decltype(kind_of({})), const NamedDevice*> kinds;
   for (const NamedDevice& one : known) {
-    if (!one.name.empty()) kinds.insert(one.name);
-    if (one.id && devices_.contains(*one.id)) (void)device(*one.id, one.name);
+    if (is_said(one)) kinds.emplace(kind_of(one), &one);
   }
   for (CaptureDevice& device : capture_.devices) {
-    if (!device.name.empty() || kinds.empty()) continue;
-    if (kinds.size() == 1) {
-      device.name = *kinds.begin();
-    } else {
+    const auto own = std::ranges::find(known, std::optional(device.id), &NamedDevice::id);
+    const NamedDevice* kind = own != known.end() && is_said(*own) ? &*own : nullptr;
+    if (kind == nullptr && kinds.size() == 1) kind = kinds.begin()->second;
+    if (kind != nullptr) {
+      if (device.name.empty()) device.name = kind->name;
+      device.compute_capability = kind->compute_capability;
+      device.sm_count = kind->sm_count;
+    } else if (device.name.empty() && !kinds.empty()) {
       leave_out("kinds of GPUs: the file names several, none by the number of the one that ran");
     }
   }
+}
+
+std::optional<double> capability_of(std::optional<std::int64_t> major,
+                                    std::optional<std::int64_t> minor) {
+  constexpr std::int64_t most_major = 99, most_minor = 9;
+  if (!major || *major < 1 || *major > most_major) return std::nullopt;
+  const std::int64_t behind = minor.value_or(0);
+  if (behind < 0 || behind > most_minor) return std::nullopt;
+  return static_cast<double>(10 * *major + behind) / 10.0;
+}
+
+std::optional<std::uint32_t> sms_of(std::optional<std::int64_t> count) {
+  constexpr std::int64_t most = 10'000;
+  return count && *count > 0 && *count <= most ? std::optional(static_cast<std::uint32_t>(*count))
+                                               : std::nullopt;
 }
 
 std::uint32_t CaptureBuilder::stream(std::uint32_t device_id, std::int64_t stream_id) {
@@ -118,6 +175,14 @@ std::optional<std::uint32_t> CaptureBuilder::known_stream(std::uint32_t device_i
                                                           std::int64_t stream_id) const {
   const auto found = streams_.find({device_id, stream_id});
   return found == streams_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint32_t> CaptureBuilder::awaited_stream(CallKind kind, std::uint32_t device_id,
+                                                            std::int64_t stream_id) const {
+  if (kind != CallKind::device_sync) return known_stream(device_id, stream_id);
+  const auto any = streams_.lower_bound({device_id, std::numeric_limits<std::int64_t>::min()});
+  return any == streams_.end() || any->first.first != device_id ? std::nullopt
+                                                                : std::optional(any->second);
 }
 
 std::uint32_t CaptureBuilder::thread(const CaptureThread& thread) {
@@ -208,14 +273,23 @@ bool CaptureBuilder::timed_launch(const CapturedLaunch& launch) {
 
 // Puts calls in order of their start, and mends the indices of those that refer to them.
 void CaptureBuilder::sort_calls() {
-  std::vector<std::uint32_t> order(capture_.calls.size()), place(capture_.calls.size());
+  std::vector<std::uint32_t> order(capture_.calls.size()), place(order);
   std::iota(order.begin(), order.end(), 0U);
   sort_by(order, [&](std::uint32_t i) { return capture_.calls[i].start_ns; });
   std::vector<CapturedCall> calls;
   calls.reserve(order.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) {
-    place[order[i]] = i;
-    calls.push_back(capture_.calls[order[i]]);
+  std::map<std::pair<std::uint32_t, CallKind>, std::uint32_t> last;  // of a thread
+  for (const std::uint32_t i : order) {
+    const CapturedCall& call = capture_.calls[i];
+    const auto [before, fresh] = last.try_emplace({call.thread, call.kind}, 0);
+    const bool again = !fresh && call.duration_ns > 0 &&
+                       calls[before->second].start_ns == call.start_ns &&
+                       calls[before->second].duration_ns == call.duration_ns;
+    if (!again) {
+      before->second = static_cast<std::uint32_t>(calls.size());
+      calls.push_back(call);
+    }
+    place[i] = before->second;
   }
   for (CapturedCall& call : calls) {
     if (call.record) call.record = place[*call.record];
@@ -226,13 +300,32 @@ void CaptureBuilder::sort_calls() {
   }
 }
 
+// A stream runs one at a time, so two of one start and length are one.
+void CaptureBuilder::sort_launches() {
+  auto& launches = capture_.launches;
+  std::ranges::stable_sort(launches, {}, [](const CapturedLaunch& launch) {
+    return std::pair(launch.start_ns, launch.stream);
+  });
+  const auto label_of = [&](const CapturedLaunch& launch) -> const std::string& {
+    return capture_.kernels[index(launch.kernel)].label;
+  };
+  const auto same = [&](const CapturedLaunch& a, const CapturedLaunch& b) {
+    return a.duration_ns > 0 && a.start_ns == b.start_ns && a.stream == b.stream &&
+           a.duration_ns == b.duration_ns && label_of(a) == label_of(b);
+  };
+  const auto twice = std::unique(launches.begin(), launches.end(), same);
+  if (twice == launches.end()) return;
+  leave_out(launched_twice, static_cast<std::size_t>(launches.end() - twice));
+  launches.erase(twice, launches.end());
+}
+
 Capture CaptureBuilder::finish() && {
   sort_calls();
-  std::ranges::stable_sort(capture_.launches, [](const auto& a, const auto& b) {
-    return std::pair(a.start_ns, a.stream) < std::pair(b.start_ns, b.stream);
-  });
-  for (const auto& [what, count] : left_out_)
+  sort_launches();
+  for (const auto& [what, count] : left_out_) {
+    if (count == 0) continue;
     capture_.left_out.push_back(fmt::format("{} {}", count, what));
+  }
   if (capture_.launches.empty())
     throw DataError(fmt::format("{}: no launch can be used: {}", printable(capture_.name),
                                 fmt::join(capture_.left_out, "; ")));

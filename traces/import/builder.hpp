@@ -19,11 +19,22 @@ namespace rubato {
 /// Times and durations beyond this (63 years) come from damaged files; sums of two still fit.
 inline constexpr std::int64_t max_time_ns = std::int64_t{2'000'000'000} * 1'000'000'000;
 
+/// What CaptureBuilder::leave_out is told of copies.
+inline constexpr const char* launched_twice = "launches that are in the file twice";
+
 /// A GPU as a file lists it.
 struct NamedDevice {
   std::optional<std::uint32_t> id;
   std::string name;
+  std::optional<double> compute_capability = {};
+  std::optional<std::uint32_t> sm_count = {};
 };
+
+/// 8.6 of 8 and 6; nothing for what is no capability.
+[[nodiscard]] std::optional<double> capability_of(std::optional<std::int64_t> major,
+                                                  std::optional<std::int64_t> minor);
+/// Multiprocessors of a GPU; nothing for what no GPU has.
+[[nodiscard]] std::optional<std::uint32_t> sms_of(std::optional<std::int64_t> count);
 
 /// Collects launches; finish() sorts and checks.
 class CaptureBuilder {
@@ -47,6 +58,10 @@ class CaptureBuilder {
   [[nodiscard]] std::optional<std::uint32_t> known_stream(std::uint32_t device_id,
                                                           std::int64_t stream_id) const;
 
+  /// What CapturedCall::stream is of a call that waits.
+  [[nodiscard]] std::optional<std::uint32_t> awaited_stream(CallKind kind, std::uint32_t device_id,
+                                                            std::int64_t stream_id) const;
+
   /// Index of a thread of the host.
   std::uint32_t thread(const CaptureThread& thread);
 
@@ -64,7 +79,7 @@ class CaptureBuilder {
   KernelId kernel(Kernel kernel, std::string_view short_name);
 
   /// Counts what was left out, by kind: "3 launches with a negative duration".
-  void leave_out(const std::string& what) { ++left_out_[what]; }
+  void leave_out(const std::string& what, std::uint64_t count = 1) { left_out_[what] += count; }
 
   /// Adds the launch, or counts it as left out if its times are absurd. @return whether it is kept
   bool launch(const CapturedLaunch& launch);
@@ -77,7 +92,7 @@ class CaptureBuilder {
   void leave_out_untimed_launch() { leave_out("launches without a time"); }
 
   /// The capture: launches and calls in order, left_out filled, names of steps, devices and groups
-  /// printable.
+  /// printable. What a file says twice, as one merged with itself does, is there once.
   /// @throws DataError if every launch was left out
   [[nodiscard]] Capture finish() &&;
 
@@ -93,6 +108,7 @@ class CaptureBuilder {
   std::map<std::string, std::uint64_t> left_out_;
 
   void sort_calls();
+  void sort_launches();
 };
 
 /// A time in ns, rounded to whole ns. What no integer holds becomes so large that
@@ -116,6 +132,20 @@ class StepFinder {
   std::vector<Interval> intervals_;          ///< by start
   std::vector<std::int64_t> latest_end_ns_;  ///< of an interval and all before it
 };
+
+/// A span that marks a step.
+struct StepMark {
+  std::int64_t process = 0, start_ns = 0, end_ns = 0;
+  std::string_view name;
+};
+
+/// Gives a capture the steps that are marked. Each process marks its own; the marks of one name
+/// that come equally often before in theirs are one step. Where a server marks its steps (see
+/// serving_step_of), these alone count, and each lasts until the next: tokens are sampled behind
+/// it.
+/// @return what finds the step of a process at a time
+[[nodiscard]] std::map<std::int64_t, StepFinder> add_steps(std::vector<StepMark> marks,
+                                                           Capture& capture);
 
 /// A span of the host that says which pass it is.
 struct PassLabel {

@@ -137,14 +137,7 @@ class ChakraGraph {
           is_communication(node) ? KernelClass::communication : kernel_class_of(node.name);
       if (node.name.starts_with("Memcpy")) kernel.kind = KernelClass::memcpy;
       if (node.name.starts_with("Memset")) kernel.kind = KernelClass::memset;
-      if (const auto work = works.find(i); work != works.end()) {
-        kernel.flops = work->second.flops;
-        kernel.dram_bytes = work->second.dram_bytes;
-        kernel.gemm = work->second.gemm;
-        kernel.attention = work->second.attention;
-        kernel.dtype = work->second.dtype;
-        kernel.work_source = work->second.source;
-      }
+      if (const auto work = works.find(i); work != works.end()) give_work(work->second, kernel);
       // The ranks that take part are not said, so there is a message but no Collective.
       if (kernel.kind == KernelClass::communication && node.comm_bytes > 0) {
         kernel.flops = 0.0;
@@ -249,12 +242,7 @@ class ChakraGraph {
     kernel.label = node.name;
     kernel.kind = class_of_operator(node.name);
     kernel.pass = pass_of(i);
-    kernel.dtype = work.dtype;
-    kernel.flops = work.flops;
-    kernel.dram_bytes = work.dram_bytes;
-    kernel.gemm = work.gemm;
-    kernel.attention = work.attention;
-    kernel.work_source = work.source;
+    give_work(work, kernel);
     CapturedLaunch launch{.kernel = builder_.kernel(kernel, node.name.substr(6)),
                           .stream = builder_.stream(0, 0),
                           .start_ns = order,

@@ -97,9 +97,11 @@ std::vector<ClockBounds> bounds_of(const Capture& capture) {
     if (call.kind == CallKind::stream_sync && call.stream) wait_for(*call.stream);
     if (call.kind != CallKind::device_sync) continue;
     const auto devices = devices_of.find(process_of(call));
-    if (devices == devices_of.end() || devices->second.size() > 1) continue;
+    if (devices == devices_of.end() || (!call.stream && devices->second.size() > 1)) continue;
+    const std::uint32_t device =
+        call.stream ? capture.streams[*call.stream].device : *devices->second.begin();
     for (std::uint32_t s = 0; s < capture.streams.size(); ++s) {
-      if (devices->second.contains(capture.streams[s].device)) wait_for(s);
+      if (capture.streams[s].device == device) wait_for(s);
     }
   }
   return bounds;

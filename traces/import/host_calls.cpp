@@ -64,10 +64,7 @@ std::uint32_t KeptCalls::keep(std::uint32_t position, const RecordedCall& call) 
     index = builder_.call({.kind = call.kind.value_or(CallKind::launch),
                            .thread = builder_.thread(call.thread),
                            .start_ns = call.start_ns,
-                           .duration_ns = call.duration_ns,
-                           .stream = {},
-                           .record = {},
-                           .recorded_stream = {}});
+                           .duration_ns = call.duration_ns});
   return *index;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/text.hpp"
+#include "traces/import/operator_work.hpp"
 
 namespace rubato {
 
@@ -78,50 +79,30 @@ constexpr std::array name_rules{
 // NCCL, RCCL, MSCCL and MSCCL++, NVSHMEM, PyTorch's symmetric memory, Transformer Engine's
 // userbuffers, the all-reduces of vLLM, SGLang, FlashInfer and TensorRT-LLM, and the exchanges of
 // experts.
-constexpr std::array<std::string_view, 25> collective_functions{"nccl",
-                                                                "rccl",
-                                                                "msccl",
-                                                                "oneccl",
-                                                                "nvshmem",
-                                                                "symmmem",
-                                                                "multimem",
-                                                                "userbuffers",
-                                                                "allreduce",
-                                                                "allgather",
-                                                                "reducescatter",
-                                                                "alltoall",
-                                                                "all2all",
-                                                                "moea2a",
-                                                                "crossdevicereduce",
-                                                                "quickreduce",
-                                                                "oneshot",
-                                                                "twoshot",
-                                                                "epdispatch",
-                                                                "epcombine",
-                                                                "putsignal",
-                                                                "waitsignal",
-                                                                "lowlatencydispatch",
-                                                                "lowlatencycombine",
-                                                                "sendrecv"};
+constexpr std::string_view collective_functions =
+    "nccl rccl msccl oneccl nvshmem symmmem multimem userbuffers allreduce allgather "
+    "reducescatter alltoall all2all moea2a crossdevicereduce quickreduce oneshot twoshot "
+    "epdispatch epcombine putsignal waitsignal lowlatencydispatch lowlatencycombine "
+    "sendrecv";
 
 // What holds one of them and computes on one GPU all the same.
-constexpr std::array<std::string_view, 4> local_functions{"smallreduce", "smallgather",
-                                                          "blockallreduce", "warpallreduce"};
+constexpr std::string_view local_functions = "smallreduce smallgather blockallreduce warpallreduce";
 
 // Namespaces whose kernels are collectives whatever they are called ("dispatch", "combine",
 // "barrier"), written as above.
-constexpr std::array<std::string_view, 12> collective_scopes{
-    "internode", "intranode", "hybridep",        "mscclpp",     "nvshmem",   "nccl",
-    "rccl",      "oneccl",    "symmetricmemory", "userbuffers", "allreduce", "alltoall"};
+constexpr std::string_view collective_scopes =
+    "internode intranode hybridep mscclpp nvshmem nccl rccl oneccl symmetricmemory "
+    "userbuffers allreduce alltoall";
 
 // Namespaces that hold the part of a rule and say nothing of their kernels: libraries of embeddings
 // and sparse operators, of whatever inference needs.
-constexpr std::array<std::string_view, 2> mixed_libraries{"fbgemm_gpu", "flashinfer"};
+constexpr std::string_view mixed_libraries = "fbgemm_gpu flashinfer";
 
-template <std::size_t Count>
-bool has_any(std::string_view text, const std::array<std::string_view, Count>& parts) {
-  return std::ranges::any_of(
-      parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+// @param words  with blanks between
+bool has_any(std::string_view text, std::string_view words) {
+  return std::ranges::any_of(split(words, ' '), [&](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
 }
 
 std::string without_underscores(std::string_view lower) {
@@ -132,7 +113,7 @@ std::string without_underscores(std::string_view lower) {
 
 bool is_collective_function(std::string_view lower) {
   std::string text = without_underscores(lower);
-  for (const std::string_view local : local_functions) {
+  for (const std::string_view local : split(local_functions, ' ')) {
     for (std::size_t at = text.find(local); at != std::string::npos; at = text.find(local))
       text.erase(at, local.size());
   }
@@ -318,7 +299,10 @@ std::optional<KernelClass> class_of(const KernelName& name, int depth) {
                       });
     return gelu ? KernelClass::gelu : *known;
   }
-  if (const auto known = class_of_arguments(name, depth)) return known;
+  return class_of_arguments(name, depth);
+}
+
+std::optional<KernelClass> class_of_scope(const KernelName& name) {
   for (auto part = name.scope.rbegin(); part != name.scope.rend(); ++part) {
     const std::string scope = lower_case(*part);
     if (has_any(scope, mixed_libraries)) continue;
@@ -349,9 +333,17 @@ std::string short_kernel_name(std::string_view full) {
   return out.empty() ? "kernel" : std::string(out);
 }
 
-KernelClass kernel_class_of(std::string_view full_name) {
+KernelClass kernel_class_of(std::string_view full_name, std::string_view op) {
   constexpr std::size_t longest = 4096;
-  return class_of(parse_kernel_name(full_name.substr(0, longest)), 0).value_or(KernelClass::other);
+  const KernelName name = parse_kernel_name(full_name.substr(0, longest));
+  if (const auto known = class_of(name, 0)) return *known;
+  const auto by_scope = class_of_scope(name);
+  if (op.empty()) return by_scope.value_or(KernelClass::other);
+  if (is_collective_operator(op)) return KernelClass::communication;
+  const KernelClass by_operator = class_of_operator(op);
+  if (by_operator != KernelClass::elementwise) return by_operator;
+  const bool known = by_scope && op.starts_with("aten::");  // else it is what nothing else fits
+  return known ? by_operator : by_scope.value_or(KernelClass::other);
 }
 
 bool is_collective_operator(std::string_view name) {

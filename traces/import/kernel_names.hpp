@@ -25,8 +25,10 @@ struct KernelName {
 [[nodiscard]] std::string short_kernel_name(std::string_view full);
 
 /// Class of a kernel: by the name of its function; where that says nothing by its template
-/// arguments, then by the namespaces around it. `other` if nothing matches.
-[[nodiscard]] KernelClass kernel_class_of(std::string_view full_name);
+/// arguments, then by the operator that launched it, then by the namespaces around it. `other` if
+/// nothing matches.
+/// @param op  the framework's operator, e.g. "aten::mm"; empty: not known
+[[nodiscard]] KernelClass kernel_class_of(std::string_view full_name, std::string_view op = {});
 
 /// Whether an operator of a framework is a collective: "c10d::allreduce_", "symm_mem::...".
 [[nodiscard]] bool is_collective_operator(std::string_view name);

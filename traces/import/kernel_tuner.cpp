@@ -143,6 +143,9 @@ std::pair<std::string, std::size_t> observer_of(const std::vector<JsonNode>& row
 }
 
 Cache cache_of(const JsonNode& root) {
+  if (!root.find("cache") && root.find("results"))
+    root.fail("is what Kernel Tuner's store_output_file writes, without kernel and GPU",
+              "give the file that tune_kernel(..., cache=\"FILE\") writes");
   Cache cache{.kernel = root.at("kernel_name").text(),
               .gpu = {},
               .observer = {},

@@ -174,7 +174,8 @@ std::optional<NameWork> multi_tensor(std::string_view name, const LaunchShape& s
   if (arguments.size() < 2) return std::nullopt;
   const Parts lists = arguments_of(arguments[0]);
   const Parts types = arguments_of(arguments[1]);
-  const auto depth = lists.empty() ? std::nullopt : number_of(lists[0]);
+  // TensorListMetadata<2>, TensorListScalarListMetadata<float, 3>
+  const auto depth = lists.empty() ? std::nullopt : number_of(lists.back());
   const auto element = types.empty() ? std::nullopt : element_of(types[0]);
   if (!depth || *depth == 0 || !element) return std::nullopt;
   const auto has = [&](std::string_view part) {

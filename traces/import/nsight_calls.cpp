@@ -46,7 +46,9 @@ class CallKeeper {
       const auto position = find(sync.process, sync.correlation);
       if (!position) continue;
       CapturedCall& call = builder_.call_at(keep(*position));
-      call.stream = stream_of(sync.process, sync.context, sync.stream);
+      const auto device = devices_.find({process_of(sync.process), sync.context});
+      if (device != devices_.end())
+        call.stream = builder_.awaited_stream(call.kind, device->second, sync.stream);
       const auto first_id = first_ids.find(process_of(sync.process));
       if (!waits_for_event(call.kind) || first_id == first_ids.end()) continue;
       const std::int64_t number = sync.event_sync_id - first_id->second;  // from 1

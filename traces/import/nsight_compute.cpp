@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -88,8 +89,11 @@ class Locale {
   std::size_t commas_ = 0, points_ = 0;
 };
 
-// Factor to seconds or bytes; Nsight Compute scales by 1000.
+// Factor to seconds, bytes or bytes a second; Nsight Compute scales by 1000.
 std::optional<double> unit_factor(std::string_view unit) {
+  for (const std::string_view rate : {"/second", "/s"}) {
+    if (unit.ends_with(rate)) unit.remove_suffix(rate.size());
+  }
   static const std::map<std::string_view, double> factors{
       {"ns", 1e-9},      {"nsecond", 1e-9}, {"us", 1e-6},    {"usecond", 1e-6}, {"ms", 1e-3},
       {"msecond", 1e-3}, {"s", 1.0},        {"second", 1.0}, {"byte", 1.0},     {"Kbyte", 1e3},
@@ -131,7 +135,8 @@ class NsightComputeReader {
   }
 
  private:
-  // Program output and "==PROF==" lines may stand around the table.
+  // Program output and "==PROF==" lines may stand around the table. Where an output was appended to
+  // another one, header and units are there again, and lines that are there twice are copies.
   [[nodiscard]] std::string table_text() {
     std::string damage;
     std::string text = read_expanded(path_, std::min(options_.max_expanded_bytes, max_csv_bytes),
@@ -141,9 +146,19 @@ class NsightComputeReader {
       text.resize(text.rfind('\n') + 1);  // the last line is cut
     }
     std::string table;
-    for (const std::string_view line : split(text, '\n')) {
-      if (table.empty() ? line.starts_with("\"ID\"") : line.starts_with('"'))
+    std::unordered_set<std::string_view> seen;
+    bool quoted = true;
+    for (std::string_view line : split(text, '\n')) {
+      while (line.ends_with('\r')) line.remove_suffix(1);
+      if (table.empty() && is_nsight_compute_header(line))
+        quoted = line.starts_with('"');
+      else if (table.empty() || line.empty() || quoted != line.starts_with('"'))
+        continue;
+      if (seen.insert(line).second) {
         table.append(line).append("\n");
+      } else if (line.find_first_of("0123456789") < 2) {
+        builder_.leave_out("lines that are in the file twice");
+      }
     }
     if (table.empty())
       throw DataError(fmt::format("{}: no line begins with \"ID\"", printable(path_.string())));
@@ -173,9 +188,14 @@ class NsightComputeReader {
     std::vector<CounterRow> rows;
     std::string last;
     for (std::size_t r = 0; r < table.rows(); ++r) {
-      if (rows.empty() || table.cell(r, id) != last) rows.push_back(head(table, r));
+      const bool timed_again = !rows.empty() && is_time(table.cell(r, name)) &&
+                               rows.back().metrics.contains(table.cell(r, name));
+      if (rows.empty() || table.cell(r, id) != last || timed_again) rows.push_back(head(table, r));
       last = table.cell(r, id);
-      rows.back().metrics[table.cell(r, name)] = {table.cell(r, unit), table.cell(r, value)};
+      // "Memory Throughput" is a share in one section and bytes a second in another.
+      Metric& metric = rows.back().metrics[table.cell(r, name)];
+      if (metric.unit.empty() || metric.unit == "%")
+        metric = {table.cell(r, unit), table.cell(r, value)};
     }
     return rows;
   }
@@ -205,6 +225,26 @@ class NsightComputeReader {
     }
   }
 
+  // The details page has labels in place of names.
+  static constexpr std::string_view time_name = "gpu__time_duration.sum", time_label = "Duration";
+  [[nodiscard]] static bool is_time(std::string_view metric) {
+    return metric == time_name || metric == time_label;
+  }
+  [[nodiscard]] std::optional<double> time_s(const CounterRow& row) {
+    return value(row, row.metrics.contains(time_name) ? time_name : time_label);
+  }
+
+  [[nodiscard]] std::optional<double> dram_bytes(const CounterRow& row) {
+    if (const auto both = value(row, "dram__bytes.sum")) return both;
+    const auto read = value(row, "dram__bytes_read.sum"),
+               written = value(row, "dram__bytes_write.sum");
+    if (read && written) return *read + *written;
+    const auto label = row.metrics.find("Memory Throughput");
+    if (label == row.metrics.end() || label->second.unit == "%") return std::nullopt;
+    const auto per_s = value(row, "Memory Throughput"), lasts_s = time_s(row);
+    return per_s && lasts_s ? std::optional(*per_s * *lasts_s) : std::nullopt;
+  }
+
   // Nothing where the metric is missing or n/a.
   [[nodiscard]] std::optional<double> value(const CounterRow& row, std::string_view metric) {
     const auto found = row.metrics.find(metric);
@@ -212,7 +252,8 @@ class NsightComputeReader {
         found->second.value.starts_with("n/a") || found->second.value == "nan")
       return std::nullopt;
     const auto number = locale_.number(found->second.value);
-    const auto factor = unit_factor(found->second.unit);
+    const bool no_unit = found->second.unit.empty() && is_time(metric);
+    const auto factor = no_unit ? std::nullopt : unit_factor(found->second.unit);
     const double value = number && factor ? *number * *factor : -1.0;
     if (value >= 0.0 && std::isfinite(value)) return value;
     if (options_.partial) {
@@ -242,19 +283,14 @@ class NsightComputeReader {
   }
 
   void add(const CounterRow& row, std::int64_t& start_ns) {
-    const auto time_s = value(row, "gpu__time_duration.sum");
-    if (time_s.value_or(0.0) == 0.0) return builder_.leave_out_untimed_launch();
+    const auto lasts_s = time_s(row);
+    if (lasts_s.value_or(0.0) == 0.0) return builder_.leave_out_untimed_launch();
     Kernel kernel;
     kernel.label = row.kernel;
     kernel.kind = kernel_class_of(row.kernel);
     const LaunchShape shape{dim3_of(row.grid), dim3_of(row.block)};
     if (shape.grid[0] > 0 && shape.block[0] > 0) kernel.launch = shape;
-    kernel.dram_bytes = value(row, "dram__bytes.sum");
-    if (!kernel.dram_bytes) {
-      const auto read = value(row, "dram__bytes_read.sum"),
-                 written = value(row, "dram__bytes_write.sum");
-      if (read && written) kernel.dram_bytes = *read + *written;
-    }
+    kernel.dram_bytes = dram_bytes(row);
     kernel.flops = flops(row);
     if (kernel.dram_bytes || kernel.flops) kernel.work_source = WorkSource::measured;
     constexpr double ns_per_s = 1e9;
@@ -263,7 +299,7 @@ class NsightComputeReader {
         .stream = builder_.stream(static_cast<std::uint32_t>(parse_count(row.device).value_or(0)),
                                   static_cast<std::int64_t>(parse_count(row.stream).value_or(0))),
         .start_ns = start_ns,
-        .duration_ns = clamped_ns(*time_s * ns_per_s),
+        .duration_ns = clamped_ns(*lasts_s * ns_per_s),
         .launch_ns = {},
         .step = {},
         .pass = Pass::unknown};
@@ -277,6 +313,15 @@ class NsightComputeReader {
 };
 
 }  // namespace
+
+bool is_nsight_compute_header(std::string_view line) {
+  if (line.starts_with('"')) line.remove_prefix(1);
+  if (!line.starts_with("ID")) return false;
+  line.remove_prefix(2);
+  if (line.starts_with('"')) line.remove_prefix(1);
+  return !line.empty() && std::string_view(",;\t").find(line.front()) != std::string_view::npos &&
+         line.find("Kernel Name") != std::string_view::npos;
+}
 
 Capture import_nsight_compute(const std::filesystem::path& path, const ImportOptions& options) {
   return NsightComputeReader(path, options).run();

@@ -2,12 +2,14 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <variant>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "common/byte_source.hpp"
@@ -24,8 +26,13 @@ bool is_time(std::int64_t time_ns) noexcept {
 
 std::optional<std::int64_t> optional_integer(const SqlStatement& row, int column) {
   const SqlValue value = row.value(column);
-  const auto* number = std::get_if<std::int64_t>(&value);
-  return number != nullptr ? std::optional(*number) : std::nullopt;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
+  const auto* written = std::get_if<std::string>(&value);  // of a table made from a CSV
+  std::int64_t number = 0;
+  if (written == nullptr) return std::nullopt;
+  const char* const end = written->data() + written->size();
+  const auto [behind, error] = std::from_chars(written->data(), end, number);
+  return error == std::errc() && behind == end ? std::optional(number) : std::nullopt;
 }
 
 std::string text(const SqlStatement& row, int column) {
@@ -126,9 +133,17 @@ bool Database::has_column(std::string_view table, std::string_view column) const
   return false;
 }
 
+std::string Database::columns(std::string_view table, std::initializer_list<std::string_view> names,
+                              std::string_view alias) const {
+  std::vector<std::string> list;
+  for (const std::string_view name : names)
+    list.push_back(has_column(table, name) ? fmt::format("{}{}", alias, name) : "NULL");
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
 std::int64_t Database::integer(const SqlStatement& row, int column) const {
+  if (const auto number = optional_integer(row, column)) return *number;
   const SqlValue value = row.value(column);
-  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number;
   throw DataError(fmt::format(
       "{}: column '{}' holds {}; expected a whole number", shown_, row.column_name(column),
       std::holds_alternative<std::monostate>(value) ? "nothing" : "another type"));

@@ -47,8 +47,13 @@ class Database {
   [[nodiscard]] const SqlConnection& connection() const noexcept { return connection_; }
   [[nodiscard]] bool has_table(std::string_view name) const;
   [[nodiscard]] bool has_column(std::string_view table, std::string_view column) const;
+  /// Columns of a table as a list for SELECT: NULL in place of those that it lacks, since exports
+  /// of other years do. @param alias  of the table, with its dot
+  [[nodiscard]] std::string columns(std::string_view table,
+                                    std::initializer_list<std::string_view> names,
+                                    std::string_view alias = "") const;
 
-  /// Values of a row. @throws DataError naming the column
+  /// Values of a row, texts that hold one too. @throws DataError naming the column
   [[nodiscard]] std::int64_t integer(const SqlStatement& row, int column) const;
   /// A size from 0 to `most`, of a grid or a copy.
   [[nodiscard]] std::int64_t size(const SqlStatement& row, int column, std::int64_t most) const;

@@ -4,19 +4,20 @@
 #include <cctype>
 #include <charconv>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "traces/import/kernel_names.hpp"
 #include "traces/import/nsight_calls.hpp"
 #include "traces/import/nsight_tables.hpp"
 #include "traces/import/operator_work.hpp"
+#include "traces/serving_steps.hpp"
 
 namespace rubato {
 
@@ -68,7 +69,7 @@ class NsightLinker {
   void run() {
     builder_.capture().provenance.generator = "Nsight Systems";
     builder_.capture().epoch_ns = tables_.epoch_ns;
-    const StepFinder steps = find_steps();
+    find_steps();
     std::vector<Around> around = surroundings();
     const std::vector<std::optional<Pass>> labelled = labelled_passes();
     const bool any_pass =
@@ -98,7 +99,7 @@ class NsightLinker {
                             .start_ns = work.start_ns,
                             .duration_ns = duration_ns(work),
                             .launch_ns = work.launch_ns,
-                            .step = work.launch_ns ? steps.at(*work.launch_ns) : std::nullopt,
+                            .step = step_of(work),
                             .pass = pass,
                             .call = calls[i],
                             .collective = collectives[i]};
@@ -175,24 +176,30 @@ class NsightLinker {
     return absurd ? longest_launch_ns + 1 : duration_ns;
   }
 
-  // Of ranges with one name the first counts.
-  StepFinder find_steps() {
-    std::vector<CapturedStep>& steps = builder_.capture().steps;
+  // Of ranges with one name the first counts, but of a server's steps.
+  void find_steps() {
+    std::vector<StepMark> marks;
     std::set<std::string_view> known;
     for (const NvtxRange& range : tables_.ranges) {
-      if (names_a_step(range.text) && known.insert(range.text).second)
-        steps.push_back({range.text, range.start_ns, range.end_ns});
+      const bool serves = serving_step_of(range.text).has_value();
+      if (serves || (names_a_step(range.text) && known.insert(range.text).second))
+        marks.push_back({serves ? nsight::process_of(range.thread) : of_all, range.start_ns,
+                         range.end_ns, range.text});
     }
-    sort_by(steps, &CapturedStep::start_ns);
-    if (!steps.empty()) builder_.capture().step_source = StepSource::annotation;
-    std::vector<StepFinder::Interval> intervals;
-    for (std::uint32_t i = 0; i < steps.size(); ++i)
-      intervals.push_back({steps[i].start_ns, steps[i].end_ns, i});
-    return StepFinder(std::move(intervals));
+    steps_ = add_steps(std::move(marks), builder_.capture());
   }
 
+  [[nodiscard]] std::optional<std::uint32_t> step_of(const Work& work) const {
+    auto own = steps_.find(of_all);
+    if (own == steps_.end() && work.thread) own = steps_.find(nsight::process_of(*work.thread));
+    if (own == steps_.end() || !work.launch_ns) return std::nullopt;
+    return own->second.at(*work.launch_ns);
+  }
+
+  static constexpr std::int64_t of_all = -1;  ///< no process
   Tables tables_;
   CaptureBuilder& builder_;
+  std::map<std::int64_t, StepFinder> steps_;  ///< by process
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -91,30 +92,39 @@ class TableReader {
   }
 
   void read_session() {
-    if (export_.has_table("TARGET_INFO_SESSION_START_TIME")) {
-      SqlStatement start(export_.connection(),
-                         "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME");
-      if (start.next()) tables_.epoch_ns = optional_integer(start, 0);
-    }
+    each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](const SqlStatement& start) {
+      if (!tables_.epoch_ns) tables_.epoch_ns = optional_integer(start, 0);
+    });
     // deviceId is the ordinal in its process; the GPU behind it is said here, if at all.
-    if (export_.has_table("TARGET_INFO_CUDA_DEVICE")) {
-      SqlStatement device(export_.connection(),
-                          "SELECT pid, cudaId, gpuId FROM TARGET_INFO_CUDA_DEVICE");
-      while (device.next()) {
-        const auto pid = optional_integer(device, 0), cuda = optional_integer(device, 1),
-                   gpu = optional_integer(device, 2);
-        if (pid && cuda && gpu && *gpu >= 0 && *gpu <= most_devices)
-          gpus_[{*pid, *cuda}] = static_cast<std::uint32_t>(*gpu);
-      }
+    each("TARGET_INFO_CUDA_DEVICE", {"pid", "cudaId", "gpuId"}, [&](const SqlStatement& device) {
+      const auto cuda = optional_integer(device, 1), gpu = optional_integer(device, 2);
+      if (cuda && gpu && *gpu >= 0 && *gpu <= most_devices)
+        gpus_[{optional_integer(device, 0).value_or(-1), *cuda}] = static_cast<std::uint32_t>(*gpu);
+    });
+    for (const char* table : {"TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"}) {  // the latter till 2021
+      each(table, {"id", "name", "computeMajor", "computeMinor", "smCount"},
+           [&](const SqlStatement& gpu) {
+             NamedDevice& one = tables_.gpus.emplace_back(
+                 NamedDevice{.id = {},
+                             .name = text(gpu, 1),
+                             .compute_capability =
+                                 capability_of(optional_integer(gpu, 2), optional_integer(gpu, 3)),
+                             .sm_count = sms_of(optional_integer(gpu, 4))});
+             const auto id = optional_integer(gpu, 0);
+             if (id && *id >= 0 && *id <= most_devices) one.id = static_cast<std::uint32_t>(*id);
+           });
     }
-    if (export_.has_table("TARGET_INFO_GPU")) {
-      SqlStatement gpu(export_.connection(), "SELECT id, name FROM TARGET_INFO_GPU");
-      while (gpu.next()) {
-        NamedDevice& one = tables_.gpus.emplace_back(NamedDevice{std::nullopt, text(gpu, 1)});
-        const auto id = optional_integer(gpu, 0);
-        if (id && *id >= 0 && *id <= most_devices) one.id = static_cast<std::uint32_t>(*id);
-      }
-    }
+  }
+
+  // Calls use(row) for each row of a table, if there is one, with NULL for columns that it lacks.
+  template <class Use>
+  void each(std::string_view table, std::initializer_list<std::string_view> names, const Use& use,
+            std::string_view behind = "") const {
+    if (!export_.has_table(table)) return;
+    SqlStatement row(
+        export_.connection(),
+        fmt::format("SELECT {} FROM {} {}", export_.columns(table, names), table, behind));
+    while (row.next()) use(row);
   }
 
   [[nodiscard]] std::uint32_t gpu_of(std::optional<std::int64_t> global_pid, std::int64_t device) {
@@ -145,20 +155,24 @@ class TableReader {
   }
 
   // Common columns: start, end, device, stream, process, launch, thread, correlation, context.
-  [[nodiscard]] std::string select(std::string_view table, std::string_view more) const {
+  [[nodiscard]] std::string select(std::string_view table,
+                                   std::initializer_list<std::string_view> more) const {
     const std::string join = launch_join(table);
-    return fmt::format(
-        "SELECT k.start, k.end, k.deviceId, k.streamId, {}, {}, {}, {}, {}{} FROM {} k {}",
-        export_.has_column(table, "globalPid") ? "k.globalPid" : "NULL",
-        join.empty() ? "NULL" : "r.start", join.empty() ? "NULL" : "r.globalTid",
-        join.empty() ? "NULL" : "k.correlationId",
-        export_.has_column(table, "contextId") ? "k.contextId" : "NULL", more, table, join);
+    return fmt::format("SELECT k.start, k.end, k.deviceId, k.streamId, {}, {}, {}, {} FROM {} k {}",
+                       export_.columns(table, {"globalPid"}, "k."),
+                       join.empty() ? "NULL, NULL, NULL" : "r.start, r.globalTid, k.correlationId",
+                       export_.columns(table, {"contextId"}, "k."),
+                       export_.columns(table, more, "k."), table, join);
+  }
+
+  [[nodiscard]] static bool is_null(const SqlStatement& row, int column) {
+    return row.value(column) == SqlValue(std::monostate{});
   }
 
   // A start or an end that is not there, or is no time: work still running when recording ended.
   [[nodiscard]] bool is_untimed(const SqlStatement& row) const {
     for (const int column : {0, 1}) {
-      if (row.value(column) == SqlValue(std::monostate{})) return true;
+      if (is_null(row, column)) return true;
       if (!is_time(export_.integer(row, column))) return true;
     }
     return false;
@@ -200,22 +214,24 @@ class TableReader {
   }
 
   void kernels() {
-    std::map<std::int64_t, std::string> names;
-    SqlStatement strings(export_.connection(), "SELECT id, value FROM StringIds");
-    while (strings.next()) names[export_.integer(strings, 0)] = text(strings, 1);
+    each("StringIds", {"id", "value"},
+         [&](const SqlStatement& row) { strings_[export_.integer(row, 0)] = text(row, 1); });
     const auto name = [&](std::int64_t id) {
-      const auto found = names.find(id);
-      if (found == names.end())
+      const auto found = strings_.find(id);
+      if (found == strings_.end())
         throw DataError(fmt::format("{}: StringIds has no id {}", printable(path_.string()), id));
       return found->second;
     };
-    constexpr int label = first_own, first_size = first_own + 1;
+    constexpr int first_size = first_own + 2;
     constexpr std::int64_t most_blocks = std::numeric_limits<std::uint32_t>::max();
-    rows(select("CUPTI_ACTIVITY_KIND_KERNEL",
-                ", k.demangledName, k.gridX, k.gridY, k.gridZ, k.blockX, k.blockY, k.blockZ"),
+    rows(select("CUPTI_ACTIVITY_KIND_KERNEL", {"demangledName", "shortName", "gridX", "gridY",
+                                               "gridZ", "blockX", "blockY", "blockZ"}),
          [&](const SqlStatement& row, Work& work) {
-           work.kernel.label = name(export_.integer(row, label));
+           auto label = optional_integer(row, first_own);
+           if (!label) label = optional_integer(row, first_own + 1);
+           work.kernel.label = label ? name(*label) : "a kernel without a name";
            work.kernel.kind = kernel_class_of(work.kernel.label);
+           if (is_null(row, first_size)) return;
            LaunchShape shape;
            for (int i = 0; i < 3; ++i) {
              shape.grid[static_cast<std::size_t>(i)] =
@@ -230,10 +246,7 @@ class TableReader {
   void copies(std::string_view table, std::string_view kind_column) {
     if (!export_.has_table(table)) return;
     const bool copy = !kind_column.empty();
-    // Whether the file says what memory a copy goes to, by ENUM_CUDA_MEM_KIND.
-    const bool ends = copy && export_.has_column(table, "dstKind");
-    rows(select(table, copy ? (ends ? ", k.bytes, k.copyKind, k.dstKind" : ", k.bytes, k.copyKind")
-                            : ", k.bytes"),
+    rows(copy ? select(table, {"bytes", "copyKind", "dstKind"}) : select(table, {"bytes"}),
          [&](const SqlStatement& row, Work& work) {
            static const std::map<std::int64_t, std::string> directions{
                {1, "HtoD"}, {2, "DtoH"}, {8, "DtoD"}, {10, "PtoP"}};
@@ -249,7 +262,7 @@ class TableReader {
            if (!copy) return;
            const std::int64_t kind = export_.integer(row, first_own + 1);
            work.ends = {.within_device = kind == within,
-                        .to_pageable = ends && kind == to_host &&
+                        .to_pageable = kind == to_host &&  // by ENUM_CUDA_MEM_KIND, where said
                                        optional_integer(row, first_own + 2) == pageable};
            const auto found = directions.find(kind);
            kernel.label = found != directions.end() ? "Memcpy " + found->second : "Memcpy";
@@ -259,98 +272,66 @@ class TableReader {
 
   void calls() {
     const char* table = "CUPTI_ACTIVITY_KIND_RUNTIME";
-    if (!export_.has_table(table) || !export_.has_column(table, "end") ||
-        !export_.has_column(table, "nameId"))
-      return;
+    if (!export_.has_table(table) || !export_.has_column(table, "nameId")) return;
     std::map<std::int64_t, std::optional<CallKind>> kinds;
-    SqlStatement name(export_.connection(),
-                      "SELECT id, value FROM StringIds WHERE id IN (SELECT nameId FROM "
-                      "CUPTI_ACTIVITY_KIND_RUNTIME)");
-    while (name.next()) {
-      if (const auto id = optional_integer(name, 0)) kinds[*id] = call_kind_of(text(name, 1));
-    }
-    SqlStatement row(export_.connection(),
-                     "SELECT globalTid, correlationId, start, end, nameId FROM "
-                     "CUPTI_ACTIVITY_KIND_RUNTIME ORDER BY start");
-    while (row.next()) {
-      const auto thread = optional_integer(row, 0), correlation = optional_integer(row, 1),
-                 start = optional_integer(row, 2), end = optional_integer(row, 3);
-      if (!thread || !correlation) continue;
-      if (!start || !end || !is_time(*start) || !is_time(*end)) {
-        builder_.leave_out("host calls without a time");
-        continue;
-      }
-      const auto kind = kinds.find(optional_integer(row, 4).value_or(-1));
-      tables_.calls.push_back(
-          {*thread, *correlation, *start, *end, kind == kinds.end() ? std::nullopt : kind->second});
-    }
+    for (const auto& [id, value] : strings_) kinds[id] = call_kind_of(value);
+    each(
+        table, {"globalTid", "correlationId", "start", "end", "nameId"},
+        [&](const SqlStatement& row) {
+          const auto thread = optional_integer(row, 0), correlation = optional_integer(row, 1),
+                     start = optional_integer(row, 2), end = optional_integer(row, 3);
+          if (!thread || !correlation) return;
+          if (!start || !end || !is_time(*start) || !is_time(*end))
+            return builder_.leave_out("host calls without a time");
+          const auto kind = kinds.find(optional_integer(row, 4).value_or(-1));
+          tables_.calls.push_back({*thread, *correlation, *start, *end,
+                                   kind == kinds.end() ? std::nullopt : kind->second});
+        },
+        "ORDER BY start");
   }
 
   // deviceId of these rows is 0 whatever the device; the context tells it.
   void synchronizations() {
-    const char* table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
-    if (export_.has_table(table) && export_.has_column(table, "globalPid") &&
-        export_.has_column(table, "correlationId")) {
-      SqlStatement row(
-          export_.connection(),
-          fmt::format("SELECT globalPid, correlationId, contextId, streamId, {} FROM {}",
-                      export_.has_column(table, "eventSyncId") ? "eventSyncId" : "0", table));
-      while (row.next()) {
-        if (const auto numbers = all_integers<4>(row))
-          tables_.synchronizations.push_back({(*numbers)[0], (*numbers)[1], (*numbers)[2],
-                                              (*numbers)[3], optional_integer(row, 4).value_or(0)});
-      }
-    }
-    table = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";
-    if (!export_.has_table(table) || !export_.has_column(table, "eventSyncId")) return;
-    SqlStatement row(export_.connection(),
-                     fmt::format("SELECT globalPid, correlationId, contextId, "
-                                 "streamId, eventSyncId FROM {}",
-                                 table));
-    while (row.next()) {
+    const std::initializer_list<std::string_view> columns{"globalPid", "correlationId", "contextId",
+                                                          "streamId", "eventSyncId"};
+    each("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", columns, [&](const SqlStatement& row) {
+      if (const auto numbers = all_integers<4>(row))
+        tables_.synchronizations.push_back({(*numbers)[0], (*numbers)[1], (*numbers)[2],
+                                            (*numbers)[3], optional_integer(row, 4).value_or(0)});
+    });
+    each("CUPTI_ACTIVITY_KIND_CUDA_EVENT", columns, [&](const SqlStatement& row) {
       if (const auto numbers = all_integers<5>(row))
         tables_.records.push_back(
             {(*numbers)[0], (*numbers)[1], (*numbers)[2], (*numbers)[3], (*numbers)[4]});
-    }
+    });
   }
 
   // Process ids of this table are those within a container, so they cannot be compared.
   void priorities() {
-    const char* table = "TARGET_INFO_CUDA_STREAM";
-    if (!export_.has_table(table) || !export_.has_column(table, "priority")) return;
-    SqlStatement row(export_.connection(),
-                     "SELECT contextId, streamId, priority FROM "
-                     "TARGET_INFO_CUDA_STREAM");
-    while (row.next()) {
-      const auto numbers = all_integers<3>(row);
-      if (!numbers) continue;
-      const auto priority = static_cast<std::int32_t>((*numbers)[2]);  // written as unsigned
-      const auto [found, fresh] =
-          tables_.priorities.emplace(std::pair{(*numbers)[0], (*numbers)[1]}, priority);
-      if (!fresh && found->second != priority) found->second.reset();
-    }
+    each("TARGET_INFO_CUDA_STREAM", {"contextId", "streamId", "priority"},
+         [&](const SqlStatement& row) {
+           const auto numbers = all_integers<3>(row);
+           if (!numbers) return;
+           const auto priority = static_cast<std::int32_t>((*numbers)[2]);  // written as unsigned
+           const auto [found, fresh] =
+               tables_.priorities.emplace(std::pair{(*numbers)[0], (*numbers)[1]}, priority);
+           if (!fresh && found->second != priority) found->second.reset();
+         });
   }
 
   void ranges() {
-    if (!export_.has_table("NVTX_EVENTS")) return;
-    const std::string shared =
-        export_.has_column("NVTX_EVENTS", "textId")
-            ? "coalesce(n.text, (SELECT value FROM StringIds WHERE id = n.textId))"
-            : "n.text";
-    SqlStatement row(export_.connection(),
-                     fmt::format("SELECT n.globalTid, n.start, n.end, {} FROM NVTX_EVENTS n "
-                                 "WHERE n.eventType IN ({}, {})",
-                                 shared, push_pop_range, start_end_range));
-    while (row.next()) {
-      const auto thread = optional_integer(row, 0), start = optional_integer(row, 1),
-                 end = optional_integer(row, 2);
-      if (!thread) continue;
-      if (start && end && is_time(*start) && is_time(*end)) {
-        tables_.ranges.push_back({*thread, *start, *end, text(row, 3)});
-      } else {
-        builder_.leave_out("ranges without a start or an end");
-      }
-    }
+    each("NVTX_EVENTS", {"globalTid", "start", "end", "text", "textId", "eventType"},
+         [&](const SqlStatement& row) {
+           const auto thread = optional_integer(row, 0), start = optional_integer(row, 1),
+                      end = optional_integer(row, 2);
+           const std::int64_t type = optional_integer(row, 5).value_or(0);
+           if (!thread || (type != push_pop_range && type != start_end_range)) return;
+           if (!start || !end || !is_time(*start) || !is_time(*end))
+             return builder_.leave_out("ranges without a start or an end");
+           const auto shared = strings_.find(optional_integer(row, 4).value_or(-1));
+           const bool own = !is_null(row, 3) || shared == strings_.end();
+           tables_.ranges.push_back({*thread, *start, *end, own ? text(row, 3) : shared->second});
+         });
     std::ranges::stable_sort(tables_.ranges, [](const NvtxRange& a, const NvtxRange& b) {
       return std::tuple(a.thread, a.start_ns, -a.end_ns) <
              std::tuple(b.thread, b.start_ns, -b.end_ns);
@@ -362,6 +343,7 @@ class TableReader {
   CaptureBuilder& builder_;
   Database export_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> gpus_;  ///< by process, ordinal
+  std::map<std::int64_t, std::string> strings_;                          ///< StringIds
   Tables tables_;
   std::uint64_t untimed_ = 0;  ///< launches
 };

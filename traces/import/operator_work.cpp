@@ -187,6 +187,42 @@ OperatorWork convolution(const OperatorCall& call, const ConvolutionArguments& a
   return work;
 }
 
+// Whether a name without its library is in a list of words, " word word ".
+bool is_one_of(std::string_view name, std::string_view words) {
+  constexpr std::string_view library = "aten::";
+  return name.starts_with(library) &&
+         words.find(fmt::format(" {} ", name.substr(library.size()))) != std::string_view::npos;
+}
+
+// Elements that an operator reads and writes where indices name them: rows of a table that is much
+// larger, one logit of each row, places of a cache.
+double indexed_elements(const OperatorCall& call) {
+  const auto& dims = call.dims;
+  const auto count = [&](std::size_t i) { return i < dims.size() ? elements(dims[i]) : 0.0; };
+  const auto is = [&](std::string_view words) { return is_one_of(call.name, words); };
+  if (is(" embedding ") && count(0) > 0.0) return count(1) * static_cast<double>(dims[0].back());
+  if (is(" index_select ") && count(0) > 0.0) {
+    const auto along = integers(call, 1);
+    const std::size_t at = along.empty() || along[0] >= dims[0].size() ? 0 : along[0];
+    return count(2) * count(0) / static_cast<double>(dims[0][at]);
+  }
+  if (is(" nll_loss_forward nll_loss2d_forward ")) return count(1);
+  if (is(" gather scatter scatter_ scatter_add scatter_add_ index_put index_put_ _index_put_impl_ "
+         "nll_loss_backward nll_loss2d_backward "))
+    return count(2);
+  if (is(" index_add index_add_ index_copy index_copy_ ")) return count(3);
+  // Keys and values of new tokens go into the cache.
+  return call.name.find("reshape_and_cache") != std::string::npos ? count(0) + count(1) : 0.0;
+}
+
+// A result that is much smaller than the only operand.
+bool reduces(const OperatorCall& call) {
+  return is_one_of(call.name,
+                   " sum nansum mean prod max min amax amin argmax argmin any all norm "
+                   "linalg_vector_norm var var_mean std std_mean logsumexp count_nonzero ") &&
+         std::ranges::count_if(call.dims, [](const auto& d) { return elements(d) > 0.0; }) == 1;
+}
+
 OperatorWork streaming(const OperatorCall& call) {
   double bytes = 0.0, largest = 0.0, largest_bytes = 0.0;
   Dtype dtype = Dtype::unknown;
@@ -199,8 +235,15 @@ OperatorWork streaming(const OperatorCall& call) {
     dtype = call.dtypes[i];
   }
   if (largest == 0.0 || bytes == 0.0) return {};
+  const double moved = indexed_elements(call);
+  if (moved > 0.0 && moved * largest_bytes <= largest * bytes) {
+    bytes = 2.0 * moved * largest_bytes / largest;
+    largest = moved;
+  } else if (!reduces(call)) {
+    bytes += largest_bytes;  // a result like the largest operand
+  }
   return {.flops = largest,
-          .dram_bytes = bytes + largest_bytes,  // a result like the largest operand
+          .dram_bytes = bytes,
           .gemm = {},
           .dtype = dtype,
           .source = WorkSource::guessed};
@@ -248,6 +291,15 @@ OperatorWork operator_work(const OperatorCall& call) {
   return is_plausible(work) ? work : OperatorWork{};
 }
 
+void give_work(const OperatorWork& work, Kernel& kernel, double share) {
+  if (work.flops) kernel.flops = *work.flops * share;
+  if (work.dram_bytes) kernel.dram_bytes = *work.dram_bytes * share;
+  kernel.gemm = work.gemm;
+  kernel.attention = work.attention;
+  kernel.dtype = work.dtype;
+  kernel.work_source = work.source;
+}
+
 bool is_two_products(const OperatorCall& call) {
   if (!is_backward_convolution(call.name)) return false;
   // The first layer needs no gradient of its input: "[False, True, True]".
@@ -271,17 +323,12 @@ constexpr std::string_view idle_operators =
     "is_complex can_cast _nested_tensor_size _has_compatible_shallow_copy_type "
     "_debug_has_internal_overlap dropout feature_dropout ";
 
-bool moves_nothing(std::string_view name) {
-  constexpr std::string_view library = "aten::";
-  if (!name.starts_with(library)) return false;
-  const std::string word = fmt::format(" {} ", name.substr(library.size()));
-  return idle_operators.find(word) != std::string_view::npos;
-}
+bool moves_nothing(std::string_view name) { return is_one_of(name, idle_operators); }
 
 KernelClass class_of_operator(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   if (has("::bmm") || has("baddbmm")) return KernelClass::gemm_batched;
-  if (has("mm") && !has("comm")) return KernelClass::gemm;
+  if (has("mm") && !has("comm") && !has("gamma")) return KernelClass::gemm;
   if (has("::conv") && !has("convert")) return KernelClass::gemm;
   if (has("convolution")) return KernelClass::gemm;  // cudnn_convolution
   if (has("attention")) return KernelClass::attention;

@@ -43,6 +43,9 @@ struct OperatorWork {
 /// - any other operator does one FLOP per element of its largest operand.
 [[nodiscard]] OperatorWork operator_work(const OperatorCall& call);
 
+/// Gives a kernel this work, or a share of it; what is not known of FLOPs and bytes stays.
+void give_work(const OperatorWork& work, Kernel& kernel, double share = 1.0);
+
 /// Whether the call runs two products of equal work: the backward pass of a convolution that makes
 /// the gradients of input and of weights.
 [[nodiscard]] bool is_two_products(const OperatorCall& call);

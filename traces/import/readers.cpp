@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "common/formats/foreign_file.hpp"
 #include "common/formats/json_outline.hpp"
+#include "common/numbers.hpp"
 #include "common/text.hpp"
 #include "traces/files/capture_json.hpp"
 #include "traces/files/trace_csv.hpp"
@@ -18,6 +19,7 @@
 #include "traces/import/device_clock.hpp"
 #include "traces/import/kernel_work.hpp"
 #include "traces/import/step_period.hpp"
+#include "traces/serving_steps.hpp"
 #include "traces/trace_capture.hpp"
 
 namespace rubato {
@@ -92,9 +94,21 @@ bool is_trace_csv(std::string_view head) {
       [&](const char* name) { return std::ranges::find(columns, name) != columns.end(); });
 }
 
-}  // namespace
-
-namespace {
+// Tables that other tools print, which are not read.
+struct OtherTable {
+  std::string_view in_header, what, hint;
+};
+constexpr std::string_view export_hint =
+    "run 'nsys export --type sqlite' on the report and use the result";
+constexpr std::string_view record_hint =
+    "record with torch.profiler, or with 'nsys profile' on NVIDIA's GPUs";
+constexpr std::array other_tables{
+    OtherTable{"Time (%),", "a summary of 'nsys stats', without launches", export_hint},
+    OtherTable{"Start (ns),Duration (ns)", "a list of 'nsys stats', without host calls",
+               export_hint},
+    OtherTable{"== NVPROF is profiling", "output of nvprof", record_hint},
+    OtherTable{"\"Start_Timestamp\",\"End_Timestamp\"", "a table of rocprofv3", record_hint},
+    OtherTable{"\"BeginNs\",\"EndNs\"", "a table of rocprof", record_hint}};
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string_view what) {
   throw DataError(fmt::format("{}: is {}", printable(path.string()), what),
@@ -130,13 +144,14 @@ CaptureFormat capture_format(const std::filesystem::path& path) {
                              printable(fmt::format("{}", fmt::join(members, ", ")))));
   }
   if (is_trace_csv(head)) return CaptureFormat::rubato_csv;
-  if (head.starts_with("\"ID\",") || head.find("\n\"ID\",") != std::string::npos)
+  if (std::ranges::any_of(split(head, '\n'), is_nsight_compute_header))
     return CaptureFormat::nsight_compute;
   if (begins_as_chakra_protobuf(head)) return CaptureFormat::chakra_protobuf;
-  if (head.starts_with("Time (%)") || head.find("\nTime (%),") != std::string::npos)
-    throw DataError(
-        fmt::format("{}: is a summary of 'nsys stats', without launches", printable(path.string())),
-        {.in = {}, .hint = "run 'nsys export --type sqlite' on the report and use the result"});
+  for (const OtherTable& other : other_tables) {
+    if (head.find(other.in_header) != std::string::npos)
+      throw DataError(fmt::format("{}: is {}", printable(path.string()), other.what),
+                      {.in = {}, .hint = std::string(other.hint)});
+  }
   refuse_unknown(path, head);
 }
 
@@ -148,9 +163,56 @@ Trace import_trace(const std::filesystem::path& path, const ImportOptions& optio
 
 namespace {
 
+// Starts and durations in different units give launches that no stream could run, or kernels that
+// no GPU could.
+Capture of_one_unit(Capture capture) {
+  constexpr std::size_t few = 16;
+  constexpr double most_overlap = 20.0;      // of several queues that are recorded as one stream
+  constexpr std::int64_t shortest_ns = 250;  // a third of what an empty kernel takes
+  struct Sums {
+    std::size_t launches = 0;
+    double busy_ns = 0.0;
+    std::int64_t first_ns = 0, last_ns = 0;
+  };
+  std::vector<Sums> streams(capture.streams.size());
+  std::vector<std::int64_t> lasting_ns;
+  for (const CapturedLaunch& launch : capture.launches) {
+    Sums& own = streams[launch.stream];
+    if (own.launches++ == 0) own.first_ns = launch.start_ns;
+    own.busy_ns += static_cast<double>(launch.duration_ns);
+    own.last_ns = launch.start_ns;
+    const KernelClass kind = capture.kernels[index(launch.kernel)].kind;
+    if (launch.duration_ns > 0 && kind != KernelClass::memcpy && kind != KernelClass::memset)
+      lasting_ns.push_back(launch.duration_ns);
+  }
+  const auto refuse_units = [&](const std::string& what, std::string_view hint) {
+    throw DataError(fmt::format("{}: {}; starts and durations have different units",
+                                printable(capture.name), what),
+                    {.in = {}, .hint = std::string(hint)});
+  };
+  for (const Sums& one : streams) {
+    const double from_first_to_last_ns =
+        static_cast<double>(one.last_ns) - static_cast<double>(one.first_ns);
+    if (one.launches >= few && one.busy_ns > most_overlap * from_first_to_last_ns)
+      refuse_units(fmt::format("the {} launches of a stream take {} and begin within {}",
+                               one.launches, time_text(one.busy_ns * s_per_ns),
+                               time_text(from_first_to_last_ns * s_per_ns)),
+                   "are durations in ns where they should be in us? divide them by 1000");
+  }
+  if (lasting_ns.size() < few) return capture;
+  const auto middle = lasting_ns.begin() + static_cast<std::ptrdiff_t>(lasting_ns.size() / 2);
+  std::ranges::nth_element(lasting_ns, middle);
+  if (*middle < shortest_ns)
+    refuse_units(fmt::format("half of its kernels last at most {}, and no GPU runs one in less "
+                             "than 700 ns",
+                             time_text(static_cast<double>(*middle) * s_per_ns)),
+                 "are durations in ms where they should be in us? multiply them by 1000");
+  return capture;
+}
+
 Capture import_as_recorded(const std::filesystem::path& path, const ImportOptions& options) {
   switch (capture_format(path)) {
-    case CaptureFormat::kineto: return import_kineto(path, options);
+    case CaptureFormat::kineto: return of_one_unit(import_kineto(path, options));
     case CaptureFormat::nsight_compute: return import_nsight_compute(path, options);
     case CaptureFormat::chakra_protobuf: return import_chakra_protobuf(path, options);
     case CaptureFormat::chakra_json: return import_chakra_json(path, options);
@@ -161,12 +223,8 @@ Capture import_as_recorded(const std::filesystem::path& path, const ImportOption
       return as_capture(import_trace(path, options), MissingTimes::zero);
     case CaptureFormat::nsight_systems: break;
   }
-  return import_nsight_systems(path, options);
+  return of_one_unit(import_nsight_systems(path, options));
 }
-
-}  // namespace
-
-namespace {
 
 // Whoever gave --partial is not told to give it.
 Capture import_what_there_is(const std::filesystem::path& path, const ImportOptions& options) {
@@ -188,7 +246,7 @@ Capture import_capture(const std::filesystem::path& path, const ImportOptions& o
   align_device_clocks(capture);
   guess_kernel_work(capture);
   find_periodic_steps(capture);
-  return capture;
+  return options.phase.empty() ? capture : only_phase(capture, options.phase);
 }
 
 }  // namespace rubato

@@ -33,7 +33,8 @@ enum class CaptureFormat {
 
 /// Reads a file of any known format. Traces of ours become one stream without gaps; where they
 /// have no times, all durations are 0 and Capture::left_out says so.
-/// @throws IoError, DataError naming the place; with `partial` only if nothing can be used
+/// @throws IoError, DataError naming the place, with `partial` only if nothing can be used; what
+///         only_phase() throws
 [[nodiscard]] Capture import_capture(const std::filesystem::path& path,
                                      const ImportOptions& options = {});
 
@@ -55,8 +56,12 @@ enum class CaptureFormat {
 [[nodiscard]] Capture import_chakra_json(const std::filesystem::path& path,
                                          const ImportOptions& options);
 
-/// CSV of Nsight Compute, raw page or one line per metric. DRAM bytes and FLOPs are those counted
-/// by the hardware.
+/// Whether a line is the header of a CSV of Nsight Compute, as written or as spreadsheet programs
+/// save it.
+[[nodiscard]] bool is_nsight_compute_header(std::string_view line);
+
+/// CSV of Nsight Compute, raw page or one line per metric (names or the labels of the details
+/// page). DRAM bytes and FLOPs are those counted by the hardware.
 [[nodiscard]] Capture import_nsight_compute(const std::filesystem::path& path,
                                             const ImportOptions& options);
 

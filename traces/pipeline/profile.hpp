@@ -23,6 +23,7 @@ struct ClockOption {
   double energy_j = 0.0;       ///< board energy over time_s, >= 0
   double mem_mhz = 0.0;        ///< 0 where the memory clock is not a choice
   double power_limit_w = 0.0;  ///< 0 where the board's power limit is not a choice
+  bool mixed = false;          ///< kernels have clocks of their own: MHz are means over time
 
   friend bool operator==(const ClockOption&, const ClockOption&) = default;
 };

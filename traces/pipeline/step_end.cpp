@@ -58,7 +58,7 @@ PipelineSchedule with_step_end(const PipelineSchedule& schedule, bool all_reduce
 }
 
 void set_embedding_reduction(PipelineProfile& profile, std::uint32_t first, std::uint32_t last,
-                             double time_s, bool only_default) {
+                             double time_s) {
   std::erase_if(profile.passes,
                 [](const PassType& pass) { return pass.kind == PassKind::embedding_all_reduce; });
   for (const std::uint32_t stage : {first, last}) {
@@ -68,7 +68,7 @@ void set_embedding_reduction(PipelineProfile& profile, std::uint32_t first, std:
           fmt::format("{}: no profile of the backward pass of stage {}", profile.name, stage));
     PassType reduction = *backward;
     reduction.kind = PassKind::embedding_all_reduce;
-    if (only_default) reduction.options.resize(1);
+    std::erase_if(reduction.options, &ClockOption::mixed);  // it runs no kernels
     for (ClockOption& option : reduction.options) {
       option.time_s = time_s;
       option.energy_j = 0.0;  // not measured: taken to be that of waiting

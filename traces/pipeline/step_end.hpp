@@ -19,9 +19,8 @@ namespace rubato {
 /// Puts the reduction of tied embeddings into a profile, in place of what the profile has of it. It
 /// takes as long at every clock of a stage, and its GPU draws what it draws while it waits.
 /// @param first, last   stages of the profile
-/// @param only_default  the first option of a pass, its baseline, alone
 /// @throws DataError if the profile has no backward pass of these stages
 void set_embedding_reduction(PipelineProfile& profile, std::uint32_t first, std::uint32_t last,
-                             double time_s, bool only_default = false);
+                             double time_s);
 
 }  // namespace rubato

@@ -86,9 +86,9 @@ void embed(const StepContext& c) {
     c.list.between("fwd_add_positions", "positions", KernelClass::elementwise, added,
                    z.e * (2.0 * z.activation + positions));
   if (!c.layer.eager()) return c.layer.norm("fwd_norm_1");
-  if (c.step.dropout && c.step.model.has_dropout())
-    c.layer.eager_operator("fwd_dropout_0", z.activation,
-                           (2.0 * c.list.stream_element() + 1.0) * z.activation);
+  if (c.layer.drops())
+    c.layer.eager_between("fwd_dropout_0", z.activation,
+                          (2.0 * c.list.stream_element() + 1.0) * z.activation);
 }
 
 void head_and_loss(const StepContext& c) {
@@ -98,6 +98,20 @@ void head_and_loss(const StepContext& c) {
   c.list.gather("loss", "logits", z.activation);
   c.list.linear("loss", head_of(c));
   cross_entropy(c);
+}
+
+// The last token of each sequence goes through the head; the softmax over its logits is in fp32.
+// Ranks that share the vocabulary gather the logits first.
+void next_tokens(const StepContext& c) {
+  const StepSizes& z = c.sizes;
+  constexpr double fp32 = 4.0;
+  const double logits = z.batch * static_cast<double>(padded_vocabulary(c.step));
+  LinearLayer head = head_of(c);
+  head.rows = c.step.batch;
+  if (c.layer.eager()) c.layer.norm("head_norm_final");
+  c.list.linear("head", head);
+  c.list.collective("head_all_gather_logits", CollectiveKind::all_gather, logits, z.t);
+  c.list.add("head_sample", "sampling", KernelClass::softmax, 5.0 * logits, (z.e + fp32) * logits);
 }
 
 void head_backward(const StepContext& c) {
@@ -117,9 +131,9 @@ void head_backward(const StepContext& c) {
 void embed_backward(const StepContext& c) {
   if (c.step.model.kind != ModelKind::decoder) return embed_images_backward(c);
   const StepSizes& z = c.sizes;
-  if (c.layer.eager() && c.step.dropout && c.step.model.has_dropout())
-    c.layer.eager_operator("bwd_dropout_0", z.activation,
-                           (2.0 * c.list.stream_element() + 1.0) * z.activation);
+  if (c.layer.eager() && c.layer.drops())
+    c.layer.eager_between("bwd_dropout_0", z.activation,
+                          (2.0 * c.list.stream_element() + 1.0) * z.activation);
   if (learned_positions(c)) {
     c.list.between("bwd_positions", "positions bwd", KernelClass::embedding, z.activation,
                    z.e * (z.activation + positions_of(c)));

@@ -1,6 +1,9 @@
 // A layer as eager PyTorch runs it: an operator, a kernel. Read from Hugging Face's GPT-2, Llama
 // and ViT, attention written out, and from ATen. docs/model-shapes.md has the table.
 
+#include <initializer_list>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +19,11 @@ void LayerKernels::eager_operator(const std::string& name, double elements, doub
   list_.split(name, name, kind, flops, bytes);
 }
 
+void LayerKernels::eager_between(const std::string& name, double elements, double bytes,
+                                 KernelClass kind) {
+  list_.between(name, name, kind, elements, bytes);
+}
+
 void LayerKernels::eager_chain(const std::string& prefix, double elements, double element,
                                std::initializer_list<Operator> operators) {
   for (const Operator& one : operators)
@@ -23,43 +31,55 @@ void LayerKernels::eager_chain(const std::string& prefix, double elements, doubl
                    one.passes * element * elements);
 }
 
-// Autocast gives the product behind a norm a copy in 16 bits.
+void LayerKernels::eager_norm_chain(const std::string& name, double element,
+                                    std::initializer_list<Operator> operators) {
+  for (const Operator& one : operators)
+    eager_between(fmt::format("{}_{}", name, one.name), z_.activation,
+                  one.passes * element * z_.activation);
+}
+
+// RMS norms compute in fp32. Autocast gives the product behind a norm a copy in 16 bits.
 void LayerKernels::eager_norm(const std::string& name) {
+  constexpr double fp32 = 4.0;
   const double s = stream(), x = z_.activation;
   if (model_.norm == Norm::layernorm) {
-    eager_operator(name, 8.0 * x, 2.0 * s * x, KernelClass::layernorm);
+    eager_between(name, 8.0 * x, 2.0 * s * x, KernelClass::layernorm);
   } else {
-    eager_chain(name, x, s, {{"square", 2}, {"mean", 1}, {"scale", 2}, {"weight", 2}});
+    if (s < fp32) eager_between(name + "_cast_input", 0.0, (s + fp32) * x);
+    eager_norm_chain(name, fp32, {{"square", 2}, {"mean", 1}, {"scale", 2}});
+    if (s < fp32) eager_between(name + "_cast_result", 0.0, (s + fp32) * x);
+    eager_norm_chain(name, s, {{"weight", 2}});
   }
-  if (s > z_.e) eager_operator(name + "_cast", 0.0, (s + z_.e) * x);
+  if (s > z_.e) eager_between(name + "_cast", 0.0, (s + z_.e) * x);
 }
 
 // The gradient of the input, and of weight and bias: both read the gradient and the input.
 void LayerKernels::eager_norm_backward(const std::string& name) {
   const double s = stream(), x = z_.activation;
   const bool centred = model_.norm == Norm::layernorm;
-  if (s > z_.e) eager_operator(name + "_cast", 0.0, (s + z_.e) * x);
+  if (s > z_.e) eager_between(name + "_cast", 0.0, (s + z_.e) * x);
   if (centred) {
-    eager_operator(name, 11.0 * x, 3.0 * s * x, KernelClass::layernorm);
-    eager_operator(name + "_weight", 3.0 * x, 2.0 * s * x, KernelClass::layernorm);
+    eager_between(name, 11.0 * x, 3.0 * s * x, KernelClass::layernorm);
+    eager_between(name + "_weight", 3.0 * x, 2.0 * s * x, KernelClass::layernorm);
   } else {
-    eager_chain(name, x, s,
-                {{"weight_input", 2},
-                 {"weight_product", 3},
-                 {"weight_sum", 1},
-                 {"scale_input", 2},
-                 {"scale_product", 3},
-                 {"scale_sum", 1},
-                 {"mean", 1},
-                 {"square", 3},
-                 {"add", 3}});
+    eager_norm_chain(name, s,
+                     {{"weight_input", 2},
+                      {"weight_product", 3},
+                      {"weight_sum", 1},
+                      {"scale_input", 2},
+                      {"scale_product", 3},
+                      {"scale_sum", 1},
+                      {"mean", 1},
+                      {"square", 3},
+                      {"add", 3}});
   }
   list_.finishes((centred ? 2.0 : 1.0) * z_.h / static_cast<double>(z_.t));
 }
 
 // Reads, writes, and writes a mask of a byte; backward reads the mask.
-void LayerKernels::eager_dropout(const std::string& name, double elements, double element) {
-  if (drops()) eager_operator(name, 2.0 * elements, (2.0 * element + 1.0) * elements);
+void LayerKernels::eager_dropout(const std::string& name) {
+  const double x = z_.activation;
+  if (drops()) eager_between(name, 2.0 * x, (2.0 * z_.e + 1.0) * x);
 }
 
 // q cos + rotate_half(q) sin, and the same of keys.
@@ -68,8 +88,10 @@ void LayerKernels::eager_rope(const std::string& prefix) {
               {{"cosine", 2}, {"negate", 1}, {"rotate", 2}, {"sine", 2}, {"add", 3}});
 }
 
-// torch.matmul copies heads that lie between the tokens; softmax is in fp32, and knows no mask.
-// GPT-2 masks what comes later, and then adds the mask of padding; others have one sum of both.
+// torch.matmul copies heads that lie between the tokens, which repeated ones do not. Softmax knows
+// no mask. It is in fp32, but of GPT-2 under autocast alone; of fp16, but not of bf16, its kernel
+// reads and writes other types. GPT-2 masks what comes later, and then adds the mask of padding;
+// others have one sum of both.
 void LayerKernels::eager_attention(const std::string& prefix) {
   constexpr double fp32 = 4.0;
   const std::uint64_t width = model_.head_width();
@@ -81,14 +103,20 @@ void LayerKernels::eager_attention(const std::string& prefix) {
     repeat_heads(prefix + "_repeat_values");
   }
   for (const char* what : {"queries", "keys", "values"})
-    eager_operator(fmt::format("{}_copy_{}", prefix, what), x, 2.0 * e * x, KernelClass::permute);
+    if (what == std::string_view("queries") || !shared_keys())
+      eager_operator(fmt::format("{}_copy_{}", prefix, what), x, 2.0 * e * x, KernelClass::permute);
   head_product(prefix + "_gemm_scores", step_.seq, step_.seq, width);
   eager_operator(prefix + "_scale", scores, 2.0 * e * scores);
   if (model_.causal()) eager_operator(prefix + "_mask", scores, 2.0 * e * scores + square);
   if (is_gpt(model_)) eager_operator(prefix + "_mask_padding", scores, 2.0 * e * scores);
-  eager_operator(prefix + "_softmax", 5.0 * scores, (e + fp32) * scores, KernelClass::softmax);
-  eager_dropout(prefix + "_dropout_scores", scores, fp32);
-  if (e < fp32) eager_operator(prefix + "_cast_scores", 0.0, (e + fp32) * scores);
+  const double result = is_gpt(model_) && step_.phase != StepPhase::training ? e : fp32;
+  const bool widened = step_.dtype == Dtype::bf16 && e < result;
+  if (widened) eager_operator(prefix + "_widen_scores", 0.0, (e + fp32) * scores);
+  eager_operator(prefix + "_softmax", 5.0 * scores, ((widened ? fp32 : e) + result) * scores,
+                 KernelClass::softmax);
+  if (drops())
+    eager_operator(prefix + "_dropout_scores", 2.0 * scores, (2.0 * fp32 + 1.0) * scores);
+  if (e < result) eager_operator(prefix + "_cast_scores", 0.0, (e + fp32) * scores);
   head_product(prefix + "_gemm_context", width, step_.seq, step_.seq);
   eager_operator(prefix + "_merge_heads", x, 2.0 * e * x, KernelClass::permute);
 }
@@ -104,8 +132,11 @@ void LayerKernels::eager_attention_backward() {
     head_product("bwd_gemm_scores_gradient", step_.seq, step_.seq, width);
     head_product("bwd_gemm_values", width, step_.seq, step_.seq);
     if (e < fp32) eager_operator("bwd_cast_scores", 0.0, (e + fp32) * scores);
-    eager_dropout("bwd_dropout_scores", scores, fp32);
-    eager_operator("bwd_softmax", 4.0 * scores, (2.0 * fp32 + e) * scores, KernelClass::softmax);
+    if (drops()) eager_operator("bwd_dropout_scores", 2.0 * scores, (2.0 * fp32 + 1.0) * scores);
+    const bool widened = step_.dtype == Dtype::bf16;
+    eager_operator("bwd_softmax", 4.0 * scores, (2.0 * fp32 + (widened ? fp32 : e)) * scores,
+                   KernelClass::softmax);
+    if (widened) eager_operator("bwd_narrow_scores", 0.0, (e + fp32) * scores);
     if (model_.causal()) eager_operator("bwd_mask", scores, 2.0 * e * scores);
     eager_operator("bwd_scale", scores, 2.0 * e * scores);
     head_product("bwd_gemm_queries", width, step_.seq, step_.seq);
@@ -185,13 +216,14 @@ void LayerKernels::eager_linears(const std::string& prefix, const std::string& w
   for (const LinearLayer& layer : layers) list_.linear(prefix, layer);
 }
 
-// Gradients of an input that several products share are added up.
+// Gradients of an input that several products share are added up, of each rank the whole input's.
 void LayerKernels::eager_linears_backward(const std::string& what,
                                           const std::vector<LinearLayer>& layers) {
   for (const LinearLayer& layer : layers) {
     list_.linear_input(layer);
     if (&layer != &layers.front())
-      eager_operator("bwd_add_" + layer.name, z_.activation, 3.0 * z_.e * z_.activation);
+      list_.add("bwd_add_" + layer.name, "bwd_add_" + layer.name, KernelClass::elementwise,
+                z_.activation, 3.0 * z_.e * z_.activation);
   }
   list_.sum("bwd", what, z_.activation);
   list_.gather("bwd", what + "_input", z_.activation);
@@ -208,15 +240,15 @@ void LayerKernels::eager_forward(const std::string& prefix) {
   list_.part(KernelPart::other);
   list_.linear(prefix, projection());
   list_.sum(prefix, "projection", x);
-  eager_dropout(prefix + "_dropout_1", x, z_.e);
-  eager_operator(prefix + "_residual_1", x, added);
+  eager_dropout(prefix + "_dropout_1");
+  eager_between(prefix + "_residual_1", x, added);
   eager_norm(prefix + "_norm_2");
   eager_linears(prefix, "up", eager_ffn_inputs());
   eager_activation(prefix);
   list_.linear(prefix, down());
   list_.sum(prefix, "down", x);
-  eager_dropout(prefix + "_dropout_2", x, z_.e);
-  eager_operator(prefix + "_residual_2", x, added);
+  eager_dropout(prefix + "_dropout_2");
+  eager_between(prefix + "_residual_2", x, added);
 }
 
 // The gradient of the stream is cast for each branch, and what comes back from it is added.
@@ -224,8 +256,8 @@ void LayerKernels::eager_backward() {
   const double x = z_.activation, s = stream(), e = z_.e;
   if (step_.recomputation == Recomputation::full) eager_forward("rec");
   const auto into_branch = [&](const char* number) {
-    if (s > e) eager_operator(fmt::format("bwd_cast_{}", number), 0.0, (s + e) * x);
-    eager_dropout(fmt::format("bwd_dropout_{}", number), x, e);
+    if (s > e) eager_between(fmt::format("bwd_cast_{}", number), 0.0, (s + e) * x);
+    eager_dropout(fmt::format("bwd_dropout_{}", number));
   };
   into_branch("2");
   list_.gather("bwd", "down", x);
@@ -234,7 +266,7 @@ void LayerKernels::eager_backward() {
   eager_activation_backward();
   eager_linears_backward("up", eager_ffn_inputs());
   eager_norm_backward("bwd_norm_2");
-  eager_operator("bwd_residual_2", x, 3.0 * s * x);
+  eager_between("bwd_residual_2", x, 3.0 * s * x);
   into_branch("1");
   list_.gather("bwd", "projection", x);
   list_.linear_input(projection());
@@ -252,7 +284,7 @@ void LayerKernels::eager_backward() {
                          kv_copies(step_));
   list_.part(KernelPart::other);
   eager_norm_backward("bwd_norm_1");
-  eager_operator("bwd_residual_1", x, 3.0 * s * x);
+  eager_between("bwd_residual_1", x, 3.0 * s * x);
 }
 
 }  // namespace rubato

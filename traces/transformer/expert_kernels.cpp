@@ -1,20 +1,33 @@
 // Layers with experts: each token goes to a few of many FFNs. Order of launches and collectives as
-// in Megatron's all-to-all token dispatcher.
+// in Megatron's all-to-all token dispatcher; of a server as in vLLM, whose products find the rows
+// of their tokens themselves, and whose ranks of tensor parallelism all have all tokens.
+
+#include <cmath>
 
 #include "traces/transformer/layer_kernels.hpp"
 
 namespace rubato {
 
+// Experts that have work: of a few tokens as many as random choices are expected to hit.
+std::uint64_t LayerKernels::active_experts() const {
+  const std::uint64_t local = local_experts();
+  if (step_.phase == StepPhase::training) return local;
+  const double all = static_cast<double>(local);
+  const double hit = all * (1.0 - std::pow(1.0 - chosen() / all, static_cast<double>(z_.tokens)));
+  return static_cast<std::uint64_t>(std::lround(hit));
+}
+
 // Rows of each expert, the loads being equal; tokens of all ranks that share the experts come here.
 std::uint64_t LayerKernels::expert_rows() const {
-  const std::uint64_t local = local_experts();
+  const std::uint64_t local = active_experts();
   return (z_.tokens * model_.experts_per_token + local - 1) / local;
 }
 
 // All experts of a rank in one launch.
 void LayerKernels::expert_product(const std::string& name, std::uint64_t m, std::uint64_t n,
                                   std::uint64_t k) {
-  list_.gemm(name, KernelClass::gemm, {m, n, k, local_experts()}).label = "grouped GEMM";
+  list_.gemm(name, KernelClass::gemm, {m, n, k, active_experts()}).label =
+      step_.phase == StepPhase::training ? "grouped GEMM" : "fused experts";
 }
 
 void LayerKernels::expert_weight(const std::string& name, std::uint64_t outputs,
@@ -39,21 +52,26 @@ void LayerKernels::experts(const std::string& prefix) {
   list_.linear(prefix, router());
   list_.split(prefix + "_router_top_k", "router", KernelClass::softmax, 8.0 * scores,
               (z_.e + 4.0) * scores);
-  list_.split(prefix + "_permute", "permute", KernelClass::permute, 0.0,
-              z_.e * (z_.activation + routed));
+  const bool training = step_.phase == StepPhase::training;
+  if (training)
+    list_.split(prefix + "_permute", "permute", KernelClass::permute, 0.0,
+                z_.e * (z_.activation + routed));
   list_.part(KernelPart::expert);
   exchange(prefix + "_all_to_all_dispatch");
   list_.gather(prefix, up().name, routed);
-  sort_chunks(prefix + "_sort_dispatched");
+  if (training) sort_chunks(prefix + "_sort_dispatched");
   expert_product(prefix + "_gemm_" + up().name, up().outputs, expert_rows(), model_.hidden);
   activation(prefix + "_activation", chosen() * z_.rows, false);
   expert_product(prefix + "_gemm_down", model_.hidden, expert_rows(), down().inputs);
-  sort_chunks(prefix + "_sort_combined");
-  list_.sum(prefix, "down", routed);
+  if (training) {
+    sort_chunks(prefix + "_sort_combined");
+    list_.sum(prefix, "down", routed);
+  }
   exchange(prefix + "_all_to_all_combine");
   list_.part(KernelPart::other);
   list_.split(prefix + "_unpermute", "unpermute", KernelClass::permute, 2.0 * routed,
               z_.e * (z_.activation + routed));
+  if (!training) list_.sum(prefix, "down", z_.activation);
 }
 
 // The gathered tokens were kept: for gradients of weights nothing is sent again.

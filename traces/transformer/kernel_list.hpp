@@ -78,7 +78,8 @@ struct ListedRank {
   Dtype dtype = Dtype::bf16;          ///< of what is stored
   Dtype product = Dtype::bf16;        ///< of products
   Dtype layer_product = Dtype::bf16;  ///< of the layers' matrices; other than product: with casts
-  bool eager = false;  ///< biases' gradients in kernels of their own, and autocast in 16 bits
+  bool eager = false;                 ///< biases' gradients in kernels of their own
+  bool autocast = false;  ///< in 16 bits: weights and the stream between layers are kept in fp32
   std::uint64_t tensor_parallel = 1;
   bool sequence_parallel = true;  ///< what lies between products is split over its ranks too
   bool collectives = true;        ///< false: kernels alone
@@ -95,7 +96,7 @@ class KernelList {
   [[nodiscard]] double element() const noexcept { return e_; }  ///< bytes
   /// Bytes of an element of the stream between layers: autocast keeps it, and weights, in fp32.
   [[nodiscard]] double stream_element() const noexcept {
-    return rank_.eager ? element_bytes(Dtype::fp32) : e_;
+    return rank_.autocast ? element_bytes(Dtype::fp32) : e_;
   }
   /// Bytes of an element of a weight's gradient.
   [[nodiscard]] double gradient_element() const noexcept {

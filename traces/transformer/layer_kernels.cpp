@@ -46,7 +46,9 @@ LinearLayer LayerKernels::down() const {
 }
 
 LinearLayer LayerKernels::router() const {
-  return {"router", model_.experts, model_.hidden, z_.tokens / z_.t, false, LinearSplit::rows};
+  return {"router",      model_.experts,
+          model_.hidden, step_.sequence_parallel ? z_.tokens / z_.t : z_.tokens,
+          false,         LinearSplit::rows};
 }
 
 LinearLayer LayerKernels::shift_and_scale() const {
@@ -130,7 +132,7 @@ double LayerKernels::scores_read() const { return needed_pairs(step_) * z_.heads
 AttentionShape LayerKernels::attention_shape() const {
   return {.batch = step_.batch,
           .q_tokens = own_seq(step_),
-          .kv_tokens = own_seq(step_),
+          .kv_tokens = step_.phase == StepPhase::decode ? step_.seq : own_seq(step_),
           .heads = model_.heads / z_.t,
           .kv_heads = kv_copies(step_) * model_.kv_heads / z_.t,
           .head_dim = model_.head_width(),
@@ -140,10 +142,15 @@ AttentionShape LayerKernels::attention_shape() const {
 void LayerKernels::core_attention(const std::string& prefix) {
   const std::uint64_t width = model_.head_width();
   if (step_.flash_attention) {
+    const bool decode = step_.phase == StepPhase::decode;
+    const double keys = decode ? z_.batch * static_cast<double>(step_.seq) : z_.rows;
+    if (step_.phase != StepPhase::training && !eager())
+      list_.split(prefix + "_cache_write", "keys and values to the cache", KernelClass::permute,
+                  0.0, z_.e * 4.0 * z_.rows * z_.kv);
     list_
         .split(prefix + "_flash_attention", "flash attention", KernelClass::attention,
                4.0 * z_.pairs * static_cast<double>(width),
-               z_.e * (2.0 * z_.activation + 2.0 * z_.rows * z_.kv) + 4.0 * z_.rows * z_.heads)
+               z_.e * (2.0 * z_.activation + 2.0 * keys * z_.kv) + 4.0 * z_.rows * z_.heads)
         .attention = attention_shape();
     return;
   }

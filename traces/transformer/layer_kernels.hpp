@@ -40,6 +40,10 @@ class LayerKernels {
   /// A norm alone, and one that adds the residual first. `name` is the kernel's whole name.
   void norm(const std::string& name);
   [[nodiscard]] bool eager() const { return step_.kernels == KernelStyle::eager; }
+  /// Whether eager kernels drop activations out: in training alone.
+  [[nodiscard]] bool drops() const {
+    return step_.dropout && model_.has_dropout() && step_.phase == StepPhase::training;
+  }
   void residual_norm(const std::string& name);
   /// @param residual  the gradient of the residual beside it is added
   void norm_backward(const std::string& name, bool residual = true);
@@ -48,6 +52,9 @@ class LayerKernels {
   /// @param bytes  of all ranks of a tensor-parallel group together
   void eager_operator(const std::string& name, double elements, double bytes,
                       KernelClass kind = KernelClass::elementwise);
+  /// The same on what lies between products: without sequence parallelism each rank does all of it.
+  void eager_between(const std::string& name, double elements, double bytes,
+                     KernelClass kind = KernelClass::elementwise);
 
  private:
   struct Operator {
@@ -56,9 +63,11 @@ class LayerKernels {
   };
   void eager_chain(const std::string& prefix, double elements, double element,
                    std::initializer_list<Operator> operators);
+  void eager_norm_chain(const std::string& name, double element,
+                        std::initializer_list<Operator> operators);
   void eager_norm(const std::string& name);
   void eager_norm_backward(const std::string& name);
-  void eager_dropout(const std::string& name, double elements, double element);
+  void eager_dropout(const std::string& name);
   void eager_forward(const std::string& prefix);
   void eager_backward();
   void eager_attention(const std::string& prefix);
@@ -71,7 +80,6 @@ class LayerKernels {
   void eager_rope(const std::string& prefix);
   void eager_activation(const std::string& prefix);
   void eager_activation_backward();
-  [[nodiscard]] bool drops() const { return step_.dropout && model_.has_dropout(); }
   [[nodiscard]] double stream() const { return list_.stream_element(); }
   void modulation(const std::string& prefix);
   void modulation_backward();
@@ -101,6 +109,7 @@ class LayerKernels {
   [[nodiscard]] std::uint64_t local_experts() const {
     return model_.experts / step_.expert_parallel;
   }
+  [[nodiscard]] std::uint64_t active_experts() const;
   [[nodiscard]] std::uint64_t expert_rows() const;
   void exchange(const std::string& name);
 

@@ -120,6 +120,14 @@ MemoryPerRank memory_per_rank(const TrainingStep& step) {
   if (step.kernels == KernelStyle::llm_c) return llm_c_memory(step);
   const StepSizes z(step);
   const double parameters = parameters_per_rank(step);
+  if (step.phase != StepPhase::training)  // the cache, and what one layer has at a time
+    return {
+        .parameters = z.e * parameters,
+        .activations = (z.e * (static_cast<double>(step.model.layers) * z.batch *
+                                   static_cast<double>(step.seq) * 2.0 * z.kv +
+                               kept_elements(step, z)) +
+                        (step.kernels == KernelStyle::eager ? eager_core_bytes(step, z) : 0.0)) /
+                       static_cast<double>(z.t)};
   const bool own_master =
       step.dtype == Dtype::fp32 || step.kernels == KernelStyle::eager;  // weights in fp32
   const double state = own_master ? 8.0 : 12.0;

@@ -18,6 +18,7 @@ struct StepContext {
 // Each launches into the segment that is open.
 void embed(const StepContext& c);
 void head_and_loss(const StepContext& c);
+void next_tokens(const StepContext& c);  ///< of prefill and decode: one of each sequence
 void head_backward(const StepContext& c);
 void embed_backward(const StepContext& c);
 

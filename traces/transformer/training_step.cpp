@@ -10,7 +10,6 @@
 #include "common/error.hpp"
 #include "common/version.hpp"
 #include "traces/transformer/layer_kernels.hpp"
-#include "traces/transformer/limits.hpp"
 #include "traces/transformer/llm_c_kernels.hpp"
 #include "traces/transformer/memory.hpp"
 #include "traces/transformer/model_ends.hpp"
@@ -22,99 +21,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> recomputation_names{"none", "selective", "full"};
 
-// Beyond all that was ever trained, far below what doubles and files hold.
-void check_work(const TrainingStep& step) {
-  constexpr double exact = 9007199254740992.0;  // 2^53: sides and counts of products stay exact
-  constexpr double parameters = 1e15, flops = 1e24;
-  const auto expect_most = [](std::string_view what, double value, double most) {
-    if (value > most)
-      throw UsageError(fmt::format("{} is {:.3g}; expected at most {:.3g}", what, value, most));
-  };
-  const double widest = static_cast<double>(
-      std::max({step.model.experts_per_token, step.model.heads, std::uint64_t{1}}));
-  expect_most("batch x seq x heads", tokens(step) * widest, exact);
-  expect_most("number of parameters", count_parameters(step.model).total, parameters);
-  expect_most("FLOP count of a step", model_flops(step), flops);
-}
-
-// Of llm.c the table of positions is as long as the sequence.
-void check_sequence(const TrainingStep& step) {
-  const ModelShape& s = step.model;
-  if (step.kernels == KernelStyle::llm_c) return;
-  if (s.kind == ModelKind::decoder) {
-    if (step.seq > s.context)
-      throw UsageError(fmt::format("seq is {}; model '{}' has a context of {} tokens", step.seq,
-                                   s.name, s.context));
-  } else if (step.seq != s.tokens_per_image()) {
-    throw UsageError(fmt::format("seq is {}; an image of model '{}' has {} tokens", step.seq,
-                                 s.name, s.tokens_per_image()));
-  }
-}
-
-void check_tensor_parallel(const TrainingStep& step) {
-  const ModelShape& s = step.model;
-  const std::uint64_t t = step.tensor_parallel;
-  if (t == 1) return;
-  if (s.kind != ModelKind::decoder)
-    throw UsageError(fmt::format("tp {}: only decoders are split, not model '{}'", t, s.name));
-  expect_divides("tp", t, "heads", s.heads);
-  if (t % s.kv_heads != 0) expect_divides("tp", t, "kv_heads", s.kv_heads);
-  expect_divides("tp", t, "ffn", s.ffn);
-  if (step.sequence_parallel || step.kernels == KernelStyle::llm_c)
-    expect_divides("tp", t, "batch x seq", step.batch * own_seq(step));
-  if (!step.sequence_parallel && s.experts > 0)
-    throw UsageError(
-        fmt::format("experts with tp {} and without sequence parallelism; their "
-                    "tokens are split by it, as Megatron-LM demands",
-                    t));
-}
-
-void check_context_parallel(const TrainingStep& step) {
-  const std::uint64_t c = step.context_parallel;
-  if (c == 1) return;
-  if (step.model.kind != ModelKind::decoder)
-    throw UsageError(fmt::format("cp {}: only sequences of decoders are shared, not of model '{}'",
-                                 c, step.model.name));
-  expect_divides("cp", c, "seq", step.seq);
-  if (!step.flash_attention)
-    throw UsageError(fmt::format("cp {} with unfused attention; rings run flash attention", c));
-}
-
-void check_expert_parallel(const TrainingStep& step) {
-  const std::uint64_t ep = step.expert_parallel;
-  if (ep == 1) return;
-  if (step.model.experts == 0)
-    throw UsageError(fmt::format("ep {}: model '{}' has no experts", ep, step.model.name));
-  expect_divides("ep", ep, "experts", step.model.experts);
-  if (step.context_parallel == 1) expect_divides("ep", ep, "dp", step.data_parallel);
-  const std::uint64_t replicas = step.data_parallel * step.context_parallel;
-  if (replicas % ep != 0)
-    throw UsageError(
-        fmt::format("ep {} does not divide dp {} x cp {}, whose ranks share the experts", ep,
-                    step.data_parallel, step.context_parallel));
-}
-
-// Steps of what nobody here knows the launches of.
-void check_style(const TrainingStep& step) {
-  const ModelShape& s = step.model;
-  const bool plain = s.experts == 0 && s.kind != ModelKind::dit;
-  const bool quantised = step.dtype == Dtype::fp8 || step.dtype == Dtype::nvfp4;
-  if (step.kernels == KernelStyle::llm_c) check_llm_c(step);
-  if (step.kernels == KernelStyle::eager && !plain)
-    throw UsageError(
-        fmt::format("eager kernels are of GPT, Llama and ViT models, not of '{}'", s.name),
-        {.in = {}, .hint = "--kernels fused"});
-  if (step.kernels == KernelStyle::eager && step.fp32_gradients)
-    throw UsageError("gradients in fp32: eager kernels have those of autocast, which are",
-                     {.in = {}, .hint = "leave --fp32-gradients out"});
-  if (!quantised) return;
-  if (step.kernels != KernelStyle::fused || !plain)
-    throw UsageError(fmt::format("dtype {}: only fused kernels of GPT, Llama and ViT models have "
-                                 "its casts",
-                                 name_of(step.dtype)),
-                     {.in = {}, .hint = "--dtype bf16"});
-}
-
 class StepBuilder {
  public:
   explicit StepBuilder(const TrainingStep& step)
@@ -123,6 +29,7 @@ class StepBuilder {
                .product = product_dtype(step),
                .layer_product = layer_product_dtype(step),
                .eager = step.kernels == KernelStyle::eager,
+               .autocast = step.kernels == KernelStyle::eager && step.phase == StepPhase::training,
                .tensor_parallel = step.tensor_parallel,
                .sequence_parallel = step.sequence_parallel,
                .collectives = step.collectives,
@@ -142,6 +49,11 @@ class StepBuilder {
     embed(context_);
     open(Pass::forward, "layer forward", layers);
     layer_.forward();
+    if (step_.phase != StepPhase::training) {
+      open(Pass::forward, "head", 1);
+      next_tokens(context_);
+      return list_.take(name(), provenance());
+    }
     open(Pass::loss, "loss", 1);
     head_and_loss(context_);
     open(Pass::backward, "head backward", 1);
@@ -225,6 +137,9 @@ class StepBuilder {
     const bool eager = step_.kernels == KernelStyle::eager;
     const char* style = eager ? (step_.flash_attention ? "-eager-flash" : "-eager")
                               : (step_.flash_attention ? "" : "-unfused");
+    if (step_.phase != StepPhase::training)
+      return fmt::format("{}-{}-b{}-s{}-tp{}{}", step_.model.name, name_of(step_.phase),
+                         step_.batch, step_.seq, step_.tensor_parallel, style);
     return fmt::format("{}-b{}-s{}-tp{}-dp{}{}{}{}", step_.model.name, step_.batch, own_or_whole(),
                        step_.tensor_parallel, step_.data_parallel, experts, style, again);
   }
@@ -276,6 +191,7 @@ class StepBuilder {
         fmt::format(" layers={} hidden={} vocab={}", model.layers, model.hidden, model.vocab);
     if (model.experts > 0)
       text += fmt::format(" experts={} top_k={}", model.experts, model.experts_per_token);
+    if (step_.phase != StepPhase::training) text += fmt::format(" phase={}", name_of(step_.phase));
     if (!step_.sequence_parallel) text += " sequence_parallel=false";
     if (step_.fp32_gradients) text += " fp32_gradients=true";
     if (step_.kernels == KernelStyle::eager)
@@ -294,6 +210,15 @@ class StepBuilder {
 std::string_view name_of(Recomputation value) noexcept {
   const auto index = static_cast<std::size_t>(value);
   return index < recomputation_names.size() ? recomputation_names[index] : std::string_view{};
+}
+
+std::string_view name_of(StepPhase value) noexcept {
+  switch (value) {
+    case StepPhase::training: return "training";
+    case StepPhase::prefill: return "prefill";
+    case StepPhase::decode: return "decode";
+  }
+  return {};
 }
 
 std::string_view name_of(KernelStyle value) noexcept {
@@ -326,7 +251,9 @@ Dtype layer_product_dtype(const TrainingStep& step) {
   return stored_dtype(step) == step.dtype ? product_dtype(step) : step.dtype;
 }
 
-std::uint64_t own_seq(const TrainingStep& step) { return step.seq / step.context_parallel; }
+std::uint64_t own_seq(const TrainingStep& step) {
+  return step.phase == StepPhase::decode ? 1 : step.seq / step.context_parallel;
+}
 
 double tokens(const TrainingStep& step) {
   return static_cast<double>(step.batch) * static_cast<double>(own_seq(step));
@@ -334,10 +261,12 @@ double tokens(const TrainingStep& step) {
 
 double needed_pairs(const TrainingStep& step) {
   const double length = static_cast<double>(step.seq);
+  if (step.phase == StepPhase::decode) return tokens(step) * length;
   return tokens(step) * (step.model.causal() ? (length + 1.0) / 2.0 : length);
 }
 
 double attention_pairs(const TrainingStep& step) {
+  if (step.phase == StepPhase::decode) return needed_pairs(step);
   TrainingStep own = step;
   own.seq = own_seq(step);
   own.context_parallel = 1;
@@ -353,25 +282,6 @@ std::uint64_t padded_vocabulary(const TrainingStep& step) {
   const bool llm_c = step.kernels == KernelStyle::llm_c;
   const std::uint64_t multiple = llm_c ? 128 : (t > 1 ? 128 * t : 8);
   return (step.model.vocab + multiple - 1) / multiple * multiple;
-}
-
-void check(const TrainingStep& step) {
-  check(step.model);
-  expect_range("batch", step.batch);
-  expect_range("seq", step.seq);
-  expect_range("tp", step.tensor_parallel);
-  expect_range("dp", step.data_parallel);
-  expect_range("cp", step.context_parallel);
-  expect_range("ep", step.expert_parallel);
-  expect_range("tp x ep", step.tensor_parallel * step.expert_parallel);
-  expect_range("dp x cp", step.data_parallel * step.context_parallel);
-  check_sequence(step);
-  expect_training_dtype(step.dtype);
-  check_style(step);
-  check_work(step);
-  check_context_parallel(step);
-  check_tensor_parallel(step);
-  check_expert_parallel(step);
 }
 
 GeneratedStep generate_training_step(const TrainingStep& step) {

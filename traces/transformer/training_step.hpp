@@ -37,13 +37,23 @@ enum class MatmulPrecision : std::uint8_t { highest, high, medium };
 /// @throws UsageError
 [[nodiscard]] Recomputation recomputation_from_name(std::string_view name);
 
+/// What a step does: a training iteration, the prompts of a batch (prefill), or one more token for
+/// each sequence of a batch, whose keys and values lie in the cache (decode).
+enum class StepPhase : std::uint8_t { training, prefill, decode };
+
+[[nodiscard]] std::string_view name_of(StepPhase value) noexcept;
+
 /// A step of a rank: the model, the rank's share of the batch, and how it is run.
 struct TrainingStep {
   ModelShape model;
   std::uint64_t batch = 1;  ///< sequences or images of a rank
-  std::uint64_t seq = 0;    ///< tokens of a sequence, at most the context; of images: tokens of one
+  /// Tokens of a sequence, at most the context; of images: tokens of one. Of decode: tokens that
+  /// the new one attends to, itself included.
+  std::uint64_t seq = 0;
+  StepPhase phase = StepPhase::training;
   /// bf16, fp16, fp32, fp8 or nvfp4; of the last two the layers' matrices alone, the rest is bf16.
-  /// Eager kernels in 16 bits are those of torch.autocast.
+  /// Eager kernels in 16 bits are those of torch.autocast in training, and of a model whose weights
+  /// are in 16 bits in prefill.
   Dtype dtype = Dtype::bf16;
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
   KernelStyle kernels = KernelStyle::fused;
@@ -110,7 +120,9 @@ void check(const TrainingStep& step);
 /// backward", "layer backward", "embedding backward" and "optimizer"; where gradients are added up,
 /// "gradient clearing" comes first (of llm.c: where there is an optimizer). Experts are assumed to
 /// get equal loads. Where ranks share a sequence, attention is that of a rank's own queries with
-/// its own keys: RankWork has the rest.
+/// its own keys: RankWork has the rest. Of prefill and decode: "embedding", "layer forward" and
+/// "head", which gives the next token of each sequence; keys and values go to the cache, and of
+/// experts only those count that some token is expected to go to.
 /// @throws UsageError as check
 /// Source: docs/model-shapes.md
 [[nodiscard]] GeneratedStep generate_training_step(const TrainingStep& step);

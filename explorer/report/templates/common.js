@@ -62,12 +62,12 @@ document.documentElement.addEventListener("pointerleave", () => { show(null); li
 document.addEventListener("keydown", (event) => {
   const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
   if (event.key === "Escape") show(null);
-  if (!step || !event.target.matches("svg .mark")) return;
+  if (!step || event.shiftKey || !event.target.matches("svg .mark")) return;
   const marks = [...event.target.closest("svg").querySelectorAll(".mark")];
   const next = marks[(marks.indexOf(event.target) + step + marks.length) % marks.length];
   event.target.setAttribute("tabindex", -1);
   next.setAttribute("tabindex", 0);
-  next.focus();
+  next.focus({preventScroll: true});
   event.preventDefault();
 });
 
@@ -130,8 +130,7 @@ function tool(frame, made) {
   const bar = document.createElement("div");
   bar.className = "tools";
   bar.append(made);
-  if (frame.matches("figure")) frame.append(bar);
-  else frame.after(bar);
+  frame.after(bar);
 }
 // On a telephone a table wider than the screen shows what it is for; a button brings the other columns back.
 const telephone = matchMedia("(max-width: 600px)");
@@ -139,7 +138,7 @@ function ranksOf(titles) {
   let last = 0;
   return titles.map((title, c) => {
     if (/^(ours|blind)$/.test(title)) return last + .5;
-    if (/^(from|to|at most|low|high|expected|worst|most|[59]0 %.*)$/i.test(title)) return last + 2.2;
+    if (/^(from|to|at most|low|high|expected|worst|most|[59]0 %.*)(, %)?$/i.test(title)) return last + 2.2;
     const said = c === 0 || /^(tp|pp|dp|GPUs|slack.*|granularity|plan|one clock by)$/i.test(title) ? 0 : / (J|W|s)$|power|^model/i.test(title) ? 4 : /energy|cost|sav|error|difference|mean/i.test(title) ? 1 :
       /verdict|^(our )?clocks?\b/i.test(title) ? 2 : /^notes/i.test(title) ? 3.1 : /time|regret/i.test(title) ? 3 : 4;
     last = said;
@@ -178,7 +177,7 @@ function copied(code) {
 }
 let framed = 0;
 function prepare() {
-  for (const frame of document.querySelectorAll(".chart, figure")) {
+  for (const frame of document.querySelectorAll(".chart")) {
     const svg = frame.querySelector("svg");
     if (!svg) continue;
     // Of d3's marks too, which are drawn again.
@@ -189,7 +188,7 @@ function prepare() {
     tool(frame, button("SVG", "Save the picture as SVG", () => { const now = frame.querySelector("svg"); save(fileName(now, "svg"), "image/svg+xml", svgOf(now)); }));
   }
   for (const frame of document.querySelectorAll(".scroll")) {
-    if (frame.dataset.tools || frame.matches(".chart, .multiples") || !frame.querySelector("table thead")) continue;
+    if (frame.dataset.tools || frame.matches(".chart") || !frame.querySelector("table thead")) continue;
     frame.dataset.tools = `${++framed}`;
     tool(frame, button(frame.dataset.part ? "CSV of the rows shown" : "CSV", "Save the table as CSV", () => { const now = frame.querySelector("table"); save(fileName(now, "csv"), "text/csv", csvOf(now)); }));
     const more = button("All columns", "Show all columns of the table", () => {
@@ -213,6 +212,4 @@ new MutationObserver(prepare).observe(document.querySelector("main"), {childList
 prepare();
 telephone.addEventListener("change", () => { for (const table of document.querySelectorAll("table[data-fitted]")) fitted(table.parentNode); });
 document.addEventListener("toggle", prepare, true);
-for (const choice of document.querySelectorAll("input[data-class]"))
-  choice.addEventListener("change", () => document.getElementById(choice.dataset.of).classList.toggle(choice.dataset.class, choice.checked));
 })();

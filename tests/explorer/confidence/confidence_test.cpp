@@ -282,7 +282,7 @@ TEST(SavingInterval, GrowsWithTheDistanceFromTheDefaultClocks) {
 
 TEST(SavingInterval, HoldsItsEstimateOnEverySpec) {
   ExplorationInput input = paper_input("", {{Granularity::kernel, Aggregation::global, LeastEdp{}},
-                                            {Granularity::iteration, Aggregation::global, {}}});
+                                            {Granularity::run, Aggregation::global, {}}});
   for (const std::string& name : shipped_gpu_specs()) {
     SCOPED_TRACE(name);
     input.spec = load_gpu_spec(name);

@@ -11,7 +11,7 @@ namespace rubato {
 namespace {
 
 // A kernel as the model has it: core and memory time overlap, and a part follows no clock.
-struct Kernel {
+struct Curve {
   double core, memory, fixed, overlap;
 
   [[nodiscard]] SeenTime at(double mhz) const {
@@ -21,12 +21,12 @@ struct Kernel {
   }
 };
 
-Kernel drawn_kernel(std::mt19937_64& random) {
+Curve drawn_kernel(std::mt19937_64& random) {
   std::uniform_real_distribution<double> share(0.0, 1.0);
   return {share(random), share(random), 0.3 * share(random), 1.0 + 7.0 * share(random)};
 }
 
-std::vector<SeenTime> seen(const Kernel& kernel, const std::vector<double>& clocks) {
+std::vector<SeenTime> seen(const Curve& kernel, const std::vector<double>& clocks) {
   std::vector<SeenTime> times;
   for (const double mhz : clocks) times.push_back(kernel.at(mhz));
   return times;
@@ -37,7 +37,7 @@ TEST(SeenTimes, HoldEveryKernelThatFollowsTheClockInPart) {
   constexpr double rounding = 1e-12;
   std::mt19937_64 random(1);
   for (int i = 0; i < 300; ++i) {
-    const Kernel kernel = drawn_kernel(random);
+    const Curve kernel = drawn_kernel(random);
     for (const std::vector<double>& clocks :
          {std::vector{1400.0, 1050.0}, {1410.0, 1200.0, 900.0}, {1000.0, 990.0, 600.0, 500.0}}) {
       const std::vector<SeenTime> times = seen(kernel, clocks);

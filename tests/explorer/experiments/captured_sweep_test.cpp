@@ -43,8 +43,8 @@ class CapturedSweep : public SweepFixture {
                          file("e.toml")));
   }
   [[nodiscard]] SweepPlan made(const std::string& more = "") const {
-    return plan(
-        slacks + "capture = 'made.json'\ngranularity = ['iteration', 'kernel', 'segment']\n", more);
+    return plan(slacks + "capture = 'made.json'\ngranularity = ['run', 'kernel', 'segment']\n",
+                more);
   }
 
   // Each unit beside one exploration of its question, asked by hand.
@@ -134,7 +134,7 @@ TEST_F(CapturedSweep, TheAnswersAreThoseOfExplore) {
 TEST_F(CapturedSweep, TheFrontIsThatOfNoUnit) {
   const auto example = source_dir() / "docs/examples/run.pt.trace.json.gz";
   const SweepPlan all = plan("slack_pct = [0, 3, 40]\ncapture = '" + example.string() +
-                             "'\ngranularity = ['iteration', 'kernel']\n");
+                             "'\ngranularity = ['run', 'kernel']\n");
   const std::string front =
       "SELECT r.run_hash, f.point_id, f.time_s, f.bound_j FROM runs r JOIN fronts f USING (run_id) "
       "ORDER BY 1, 2";
@@ -146,7 +146,7 @@ TEST_F(CapturedSweep, TheFrontIsThatOfNoUnit) {
     store.begin(all);
     EXPECT_EQ(run_sweep(all, {u}, store, {1, "test"}, {}, {}).finished, 1U);
     const auto stored = rows(db, front);
-    if (question.granularity == Granularity::iteration) {
+    if (question.granularity == Granularity::run) {
       EXPECT_TRUE(stored.empty());
       continue;
     }
@@ -236,7 +236,7 @@ TEST_F(CapturedSweep, StandsBesideTracesInOneExperiment) {
   const ResultStore store = ResultStore::open_read_only(file("a.db"));
   const std::string page = experiment_page(store, all.experiment.id);
   for (const auto& row : rows(file("a.db"), "SELECT run_id FROM v_runs WHERE kind = 'capture'")) {
-    EXPECT_NE(page.find(fmt::format("[{},\"iteration\",[", std::get<std::int64_t>(row[0]))),
+    EXPECT_NE(page.find(fmt::format("[{},\"run\",", std::get<std::int64_t>(row[0]))),
               std::string::npos);
   }
 }
@@ -266,7 +266,7 @@ TEST_F(CapturedSweep, LatePlansAreMarkedWhereChangesOfClockAreFree) {
   const auto example = source_dir() / "docs/examples/run.pt.trace.json.gz";
   const SweepPlan all = plan_sweep(parse_experiment(
       "schema = 1\nname = 'free'\n[axes]\ngpu = 'a100-sxm4-80gb'\ncaptured_clock = '1593/1410'\n"
-      "clocks = 'coarse'\nslack_pct = 1\ngranularity = ['iteration', 'kernel']\ncapture = '" +
+      "clocks = 'coarse'\nslack_pct = 1\ngranularity = ['run', 'kernel']\ncapture = '" +
           example.string() + "'\n",
       file("e.toml")));
   const auto is_late = [](const SweepProgress& one) { return !one.answer->in_time; };
@@ -282,7 +282,7 @@ TEST_F(CapturedSweep, LatePlansAreMarkedWhereChangesOfClockAreFree) {
                    "caveats LIKE '%slack missed%'"),
             1);
   EXPECT_EQ(number(file("a.db"),
-                   "SELECT count(*) FROM v_plans WHERE granularity = 'iteration' AND in_time AND "
+                   "SELECT count(*) FROM v_plans WHERE granularity = 'run' AND in_time AND "
                    "gap_pct IS NOT NULL AND tolerance_pct = 0"),
             1);
 }
@@ -290,7 +290,7 @@ TEST_F(CapturedSweep, LatePlansAreMarkedWhereChangesOfClockAreFree) {
 // A goal without a slack is one exploration's own.
 TEST_F(CapturedSweep, GoalsAreThoseOfAnExploration) {
   const SweepPlan all =
-      plan("capture = 'made.json'\ngranularity = ['iteration', 'gpu']\ngoal = ['edp', 'energy']\n");
+      plan("capture = 'made.json'\ngranularity = ['run', 'gpu']\ngoal = ['edp', 'energy']\n");
   ASSERT_EQ(all.units.size(), 8U);
   SweepStore store(file("goals.db"));
   store.begin(all);

@@ -12,8 +12,7 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
-#include "explorer/pipeline/intervals.hpp"
-#include "explorer/pipeline/planner.hpp"
+#include "explorer/pipeline/shared/stage_planner.hpp"
 #include "explorer/pipeline/stage_model.hpp"
 #include "explorer/results/store.hpp"
 #include "tests/expect_error.hpp"
@@ -30,7 +29,7 @@ TEST_F(Sweep, SeveralGpusNeedNoGridNamed) {
   const auto asked = [](const std::string& clocks, const std::string& gpus) {
     return plan_sweep(parse_experiment(
         "schema = 1\nname = 'gpus'\n[defaults]\nmodel = 'gpt3-xl'\nbatch = 4\nsequence = 1024\n" +
-            clocks + "granularity = 'iteration'\n[axes]\ngpu = " + gpus + "\n",
+            clocks + "granularity = 'run'\n[axes]\ngpu = " + gpus + "\n",
         "gpus.toml"));
   };
   const SweepPlan both = asked("", "['rtx-3080-ti', 'a100-sxm4-80gb']");
@@ -118,8 +117,10 @@ TEST_F(Sweep, PipelinesStandBesideSingleGpus) {
   const std::array deadline{planner.baseline().time_s * (1.0 + waste.slack_frac)};
   const SwitchModel free;
   const PipelineIntervals intervals(stages, modelled.clocks, work, free);
-  const PipelineResult result =
-      plan_with_odds(planner, &intervals, deadline, usual_odds_frac).front();
+  const PipelineResult result = StagePlanner(planner, {}, std::array{Granularity::pass})
+                                    .plans_with_odds(&intervals, deadline, usual_odds_frac)
+                                    .front()
+                                    .front();
   const PipelineRun& by_hand = result.run;
   const auto stored = rows(file("a.db"),
                            "SELECT time_s, energy_j, default_energy_j, tensor_parallel "

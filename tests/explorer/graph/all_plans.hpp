@@ -35,8 +35,7 @@ inline std::vector<std::uint32_t> units_by_definition(const GraphModel& model, G
     if (model.work()[i] <= 0.0) continue;
     const Activity& activity = graph.activities()[i];
     std::string key;
-    if (grain != Granularity::iteration)
-      key += fmt::format("gpu {} ", index(*graph.gpu_of(activity)));
+    if (grain != Granularity::run) key += fmt::format("gpu {} ", index(*graph.gpu_of(activity)));
     if (grain > Granularity::gpu) key += fmt::format("pass {} ", static_cast<int>(activity.pass));
     if (grain > Granularity::pass) key += fmt::format("kernel {} ", index(activity.kernel));
     if (grain > Granularity::kernel) key += fmt::format("launch {}", i);

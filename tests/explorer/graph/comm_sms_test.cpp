@@ -73,7 +73,7 @@ TEST(CommSmsPlans, AgreeWithAllThereAre) {
   for (const std::uint64_t bytes : {200'000ULL, 1'000'000ULL, 9'000'000ULL}) {
     for (const double slack : {0.0, 0.01, 0.03}) {
       GraphExplorationInput input =
-          overlapped(small, bytes, {{Granularity::iteration, slack}, {Granularity::launch, slack}});
+          overlapped(small, bytes, {{Granularity::run, slack}, {Granularity::launch, slack}});
       const GraphExploration without = explore_captured(input);
       input.comm_sms = {2.0, 8.0, 16.0};
       const GraphExploration found = explore_captured(input);
@@ -110,8 +110,8 @@ TEST(CommSmsPlans, AgreeWithAllThereAre) {
 // As they are played, too.
 TEST(CommSmsPlans, AutomaticOnesAreNeverWorseThanWithout) {
   constexpr MadeStep steps{.steps = 3, .layers = 3, .kernel_ns = 300'000};
-  GraphExplorationInput input = overlapped(
-      steps, 1'000'000, {{Granularity::iteration, 0.02}, {Granularity::automatic, 0.02}});
+  GraphExplorationInput input =
+      overlapped(steps, 1'000'000, {{Granularity::run, 0.02}, {Granularity::segment, 0.02}});
   input.switching.emplace().core = {.stall_s = 2e-5, .lead_s = 1e-4};
   const GraphExploration without = explore_captured(input);
   input.comm_sms.emplace();
@@ -125,8 +125,7 @@ TEST(CommSmsPlans, AutomaticOnesAreNeverWorseThanWithout) {
 }
 
 TEST(CommSmsPlans, NeedACollectiveBesideComputeAndSmsThatThereAre) {
-  GraphExplorationInput input =
-      overlapped({.layers = 2}, 1'000'000, {{Granularity::iteration, 0.0}});
+  GraphExplorationInput input = overlapped({.layers = 2}, 1'000'000, {{Granularity::run, 0.0}});
   input.comm_sms = {200.0};
   expect_error<UsageError>([&] { (void)explore_captured(input); },
                            "a collective on 200 SMs: a100-sxm4-80gb has 108; expected 1 to 107");
@@ -140,7 +139,7 @@ TEST(CommSmsPlans, AreKeptWithTheirSms) {
   constexpr MadeStep step{
       .layers = 2, .launches_per_layer = 1, .kernel_ns = 400'000, .collective_ns = 390'000};
   GraphExplorationInput input =
-      overlapped(step, 200'000, {{Granularity::iteration, 0.0}, {Granularity::pass, 0.0}});
+      overlapped(step, 200'000, {{Granularity::run, 0.0}, {Granularity::pass, 0.0}});
   input.comm_sms = {8.0};
   const GraphExploration found = explore_captured(input);
   ASSERT_EQ(found.plans[0].comm_sms, 8.0);
@@ -151,7 +150,7 @@ TEST(CommSmsPlans, AreKeptWithTheirSms) {
   EXPECT_EQ(
       std::get<double>(store.query("SELECT comm_sms FROM v_plans ORDER BY 1 DESC").rows[0][0]),
       8.0);
-  const auto file = plan_file(store, {.run = "latest", .granularity = "iteration"});
+  const auto file = plan_file(store, {.run = "latest", .granularity = "run"});
   EXPECT_EQ(file.plans.front().comm_sms, 8.0);
   const StoredGraphPlan plan = load_graph_plan(store, 1);
   EXPECT_EQ(plan.comm_sms, 8.0);

@@ -6,40 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include "explorer/graph/contention/held_energy.hpp"
-#include "explorer/graph/gpu_sequence.hpp"
-#include "sim/sharing/shared_gpu.hpp"
+#include "explorer/graph/sequences/gpu_sequence.hpp"
 #include "tests/small_graph.hpp"
 
 namespace rubato {
 namespace {
-
-// While a kernel runs beside it a collective draws less, at the least 1 / (1 + load_slowdown). So
-// each rank's draws its whole power but for a short launch.
-TEST(HeldEnergy, IsLessOnlyWhileLaunchesRun) {
-  SmallGraph made(2);
-  made.launch(0, "a", KernelClass::gemm, 1e-5);
-  made.launch(2, "a", KernelClass::gemm, 1e-5);
-  made.collective({1, 3}, 1e-3);
-  const ExecutionGraph graph = std::move(made).build();
-  const ClockGrid grid = two_clocks();
-  const GraphModel model(graph, small_graph_spec(), grid[ClockId{0}]);
-  const LaunchCosts costs(model, grid);
-  double held_j = 0.0, launch_s = 0.0;
-  for (std::uint32_t i = 0; i < graph.size(); ++i) {
-    if (graph.activities()[i].kind == ActivityKind::launch)
-      launch_s = std::max({launch_s, costs.time_s(i, ClockId{0}), costs.time_s(i, ClockId{1})});
-  }
-  ASSERT_GT(launch_s, 1e-5);
-  ASSERT_LT(launch_s, 1e-4);
-  for (std::uint32_t i = 0; i < graph.size(); ++i) {
-    if (graph.activities()[i].kind != ActivityKind::departure) continue;
-    const double lost = 1.0 - 1.0 / (1.0 + CollectiveSharing{}.load_slowdown);
-    held_j += costs.least_active_w(i) * (1e-3 - lost * launch_s);
-  }
-  ASSERT_GT(held_j, 0.0);
-  EXPECT_NEAR(HeldEnergy(costs).least_j(1.0, true), held_j, 1e-9 * held_j);
-}
 
 // A slow launch, then a quick one whose time is dear: the change between them stalls the GPU at the
 // idle power of the clock that it leads to. By the definition, over all clocks of both.
@@ -72,7 +43,7 @@ TEST(GpuSequence, AStallCostsIdlePowerBeyondTheLeast) {
     }
   }
   ASSERT_GT(of_stall_j, 1e-4 * least_j);
-  EXPECT_NEAR(sequence.relaxed({flow_w, 0.0}, switching).value, least_j, 1e-9 * least_j);
+  EXPECT_NEAR(sequence.relaxed(flow_w, switching).value, least_j, 1e-9 * least_j);
 }
 
 }  // namespace

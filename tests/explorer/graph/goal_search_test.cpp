@@ -14,7 +14,7 @@
 namespace rubato {
 namespace {
 
-constexpr std::array all_grains{Granularity::iteration, Granularity::gpu, Granularity::pass,
+constexpr std::array all_grains{Granularity::run, Granularity::gpu, Granularity::pass,
                                 Granularity::kernel, Granularity::launch};
 
 // What a goal comes to, by its definition; infinite beyond its budget.
@@ -73,7 +73,7 @@ RC_GTEST_PROP(GoalSearch, PlanIsNoWorseThanOneClockAndNoBetterThanTheBound, ()) 
     for (const AllPlans::One& one : AllPlans(board, grid, result.question.grain).plans)
       least = std::min(least, goal_value(goals.front(), gpus, one.span_s,
                                          one.energy_j + gpus * host_w * one.span_s));
-    const bool exact = result.question.grain == Granularity::iteration;
+    const bool exact = result.question.grain == Granularity::run;
     if (!result.found()) {
       RC_ASSERT(!exact || std::isinf(least));
       continue;

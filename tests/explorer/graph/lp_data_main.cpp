@@ -18,7 +18,7 @@ namespace {
 // deadlines.
 nlohmann::json lp_data(const ExecutionGraph& graph, const ClockGrid& grid) {
   const GraphModel model(graph, small_graph_spec(), small_graph_spec().default_clock);
-  const LaunchCosts costs(model, grid);
+  const LaunchCosts costs = LaunchCosts::for_bounds(model, grid);
   GraphPlanner planner(model, grid);
   nlohmann::json data{{"idle_w", costs.least_idle_w()}};
   const PipelineWork work = launch_work(costs);
@@ -35,9 +35,8 @@ nlohmann::json lp_data(const ExecutionGraph& graph, const ClockGrid& grid) {
   for (const double slack : {0.0, 0.02, 0.2, 1.0})
     questions.push_back({Granularity::launch, slack});
   for (const GraphPlanResult& result : planner.plan(questions)) {
-    data["bounds"].push_back(
-        {{"deadline_s", result.deadline_s},
-         {"bound_j", planner.bound_of_launches_j(planner.frontier(), result.deadline_s)}});
+    data["bounds"].push_back({{"deadline_s", result.deadline_s},
+                              {"bound_j", planner.bound_of_launches_j(result.deadline_s)}});
   }
   return data;
 }

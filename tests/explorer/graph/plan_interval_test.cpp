@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "explorer/confidence/campaigns.hpp"
 #include "models/validation/measured_shapes.hpp"
 #include "models/validation/model_errors.hpp"
 #include "tests/made_exploration.hpp"
@@ -130,6 +131,63 @@ TEST_F(IntervalOfAChain, UnknownKernelsAreWiderThanFittedOnes) {
             2.0 * (fitted.high.energy_frac - fitted.low.energy_frac));
 }
 
+// Steps that a slower clock slows down by different shares say less of all steps than equal ones.
+TEST(IntervalOfSteps, IsWiderWhereStepsDiffer) {
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const ClockGrid grid(spec, {spec.default_clock, {spec.default_clock.mem, 1200.0}});
+  // The host of each step takes a share of it that no clock changes: the same in all, or not.
+  const auto width_of = [&](const std::vector<double>& host_s) {
+    GraphBuilder builder;
+    builder.add_stream({builder.add_gpu({0, 0, "A100"}), 0});
+    std::optional<DraftId> before;
+    double now_s = 0.0;
+    for (std::uint32_t step = 0; step < host_s.size(); ++step) {
+      Kernel kernel;
+      kernel.name = "kernel";
+      Activity activity{.kind = ActivityKind::launch, .stream = 0, .step = step};
+      activity.kernel = builder.add_kernel(kernel);
+      activity.start_s = now_s + host_s[step];
+      activity.duration_s = 0.01;
+      const DraftId launch = builder.add(activity);
+      if (before) builder.add_arc(*before, launch, host_s[step], ArcKind::stream_order);
+      before = launch;
+      now_s = activity.end_s();
+    }
+    const ExecutionGraph graph = std::move(builder).build("test").graph;
+    const GraphModel model(graph, spec, spec.default_clock);
+    GraphSimulator simulator(model, grid);
+    const GraphRun usual = simulator.run(uniform_plan(graph, grid.default_clock()));
+    const GraphPlan plan = uniform_plan(graph, *grid.find({spec.default_clock.mem, 1200.0}));
+    const GraphPlanInterval found =
+        GraphPlanIntervals(model, model, grid, usual).of(plan, simulator.run(plan));
+    return found.high.time_frac - found.low.time_frac;
+  };
+  const double equal = width_of(std::vector(5, 0.01)),
+               other = width_of({0.0, 0.02, 0.0, 0.02, 0.0}),
+               more = width_of({0.0, 0.02, 0.0, 0.02, 0.0, 0.02, 0.0, 0.02, 0.0, 0.02, 0.0});
+  EXPECT_GT(other, 1.05 * equal);
+  EXPECT_LT(more, other);
+  EXPECT_GT(more, equal);
+}
+
+// Where times of a GPU's own sweep fell with the clock, those of a plan may.
+TEST_F(IntervalOfAChain, TimesMayFallAsFarAsSweptOnesDid) {
+  GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const ClockGrid grid(spec, {spec.default_clock, {spec.default_clock.mem, 1200.0}});
+  const auto interval_with = [&](double fall_pct) {
+    spec.fit_errors[time_fall_key] = fall_pct;
+    const GraphModel model(made_.graph, spec, spec.default_clock);
+    GraphSimulator simulator(model, grid);
+    const GraphRun usual = simulator.run(uniform_plan(made_.graph, grid.default_clock()));
+    const GraphPlan plan = uniform_plan(made_.graph, *grid.find({spec.default_clock.mem, 1200.0}));
+    return GraphPlanIntervals(model, model, grid, usual).of(plan, simulator.run(plan));
+  };
+  const GraphPlanInterval held = interval_with(0.0), fell = interval_with(3.0);
+  EXPECT_NEAR(held.low.time_frac - fell.low.time_frac, 0.03 - 0.004, 1e-9);
+  EXPECT_EQ(held.high.time_frac, fell.high.time_frac);
+  EXPECT_EQ(held.low.energy_frac, fell.low.energy_frac);
+}
+
 // Kernels of unknown names may follow the core clock in full, and a power limit that nobody saw
 // saves no deadline: odds count times without one.
 TEST_F(IntervalOfAChain, OddsOfUnknownKernelsReachFromNothingToTheRatioOfTheClocks) {
@@ -215,7 +273,7 @@ TEST_F(IntervalOfAChain, ClocksNearTheDefaultErrLess) {
 // takes more.
 TEST(IntervalsOfACapture, FirstOrderIsTheReplay) {
   const GraphExploration found =
-      explore_captured(made_exploration_input({.layers = 4}, {{Granularity::iteration, 0.05}}));
+      explore_captured(made_exploration_input({.layers = 4}, {{Granularity::run, 0.05}}));
   const GraphRun& run = found.plans.front().result.run;
   const ExecutionGraph& graph = found.run->graph;
   constexpr double slower = 1.01;
@@ -280,8 +338,8 @@ TEST(IntervalsOfACapture, HoldKernelsLikeMeasuredOnesAsReplayed) {
   std::mt19937_64 random(20261127);
   for (const std::uint32_t layers : {2U, 4U}) {
     const GraphExploration found =
-        explore_captured(made_exploration_input({.layers = layers}, {{Granularity::iteration, 0.02},
-                                                                     {Granularity::iteration, 0.1},
+        explore_captured(made_exploration_input({.layers = layers}, {{Granularity::run, 0.02},
+                                                                     {Granularity::run, 0.1},
                                                                      {Granularity::pass, 0.05},
                                                                      {Granularity::kernel, 0.05}}));
     const ClockGrid& grid = found.planner->grid();
@@ -319,8 +377,8 @@ TEST(IntervalsOfACapture, HoldKernelsLikeMeasuredOnesAsReplayed) {
 }
 
 TEST(IntervalsOfACapture, ReachFromBelowToAboveTheEstimate) {
-  const GraphExploration found = explore_captured(made_exploration_input(
-      {.layers = 4}, {{Granularity::iteration, 0.05}, {Granularity::pass, 0.05}}));
+  const GraphExploration found = explore_captured(
+      made_exploration_input({.layers = 4}, {{Granularity::run, 0.05}, {Granularity::pass, 0.05}}));
   for (const GraphPlanOutcome& plan : found.plans) {
     ASSERT_TRUE(plan.result.found());
     for (double PlanChange::*field : {&PlanChange::time_frac, &PlanChange::energy_frac}) {

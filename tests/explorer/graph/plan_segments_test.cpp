@@ -12,10 +12,9 @@ namespace {
 class PlanSegments : public ::testing::Test {
  protected:
   PlanSegments()
-      : found_(explore_captured(
-            made_exploration_input({.layers = 4}, {{Granularity::iteration, 0.02},
-                                                   {Granularity::pass, 0.02},
-                                                   {Granularity::launch, 0.02}}))) {}
+      : found_(explore_captured(made_exploration_input(
+            {.layers = 4},
+            {{Granularity::run, 0.02}, {Granularity::pass, 0.02}, {Granularity::launch, 0.02}}))) {}
 
   [[nodiscard]] std::vector<PlanSegment> of(const GraphPlanResult& plan) const {
     GraphSimulator simulator(*found_.model, found_.planner->grid());

@@ -20,7 +20,7 @@
 namespace rubato {
 namespace {
 
-constexpr std::array grains{Granularity::iteration, Granularity::gpu, Granularity::pass,
+constexpr std::array grains{Granularity::run, Granularity::gpu, Granularity::pass,
                             Granularity::kernel, Granularity::launch};
 
 // Launches one after the other on each GPU, so that nothing slows anything else down: the bound is
@@ -46,7 +46,7 @@ RC_GTEST_PROP(GraphPlanner, BoundOptimumPlanInThisOrder, ()) {
     RC_ASSERT(std::abs(result.deadline_s - deadline_s) <= rounding * deadline_s);
     if (!result.found()) {
       // Not found is not infeasible but for clocks that were all tried.
-      if (result.question.grain == Granularity::iteration) RC_ASSERT(!possible);
+      if (result.question.grain == Granularity::run) RC_ASSERT(!possible);
       RC_ASSERT(result.status == SolveStatus::infeasible);
       continue;
     }
@@ -55,7 +55,7 @@ RC_GTEST_PROP(GraphPlanner, BoundOptimumPlanInThisOrder, ()) {
     RC_ASSERT(least_j <= result.run.total_energy_j * (1.0 + rounding));
     RC_ASSERT(result.run.total_energy_j <= coarser_j * (1.0 + rounding));
     coarser_j = std::min(coarser_j, result.run.total_energy_j);
-    if (result.question.grain == Granularity::iteration)
+    if (result.question.grain == Granularity::run)
       RC_ASSERT(std::abs(result.run.total_energy_j / least_j - 1.0) <= rounding);
     const double gap = 1.0 - result.lower_bound_j / result.run.total_energy_j;
     RC_ASSERT(std::abs(result.gap_frac - std::max(gap, 0.0)) <= rounding);
@@ -120,7 +120,7 @@ RC_GTEST_PROP(GraphPlanner, AnswersDoNotDependOnWhatIsAskedBeside, ()) {
       if (questions[p].slack_frac > questions[q].slack_frac) continue;
       if (questions[p].grain <= questions[q].grain)
         RC_ASSERT(energy_j <= alone[p].run.total_energy_j * (1.0 + rounding));
-      if (questions[p].grain == questions[q].grain && questions[p].grain != Granularity::iteration)
+      if (questions[p].grain == questions[q].grain && questions[p].grain != Granularity::run)
         RC_ASSERT(together[p].lower_bound_j >= together[q].lower_bound_j);
     }
   }
@@ -137,13 +137,12 @@ RC_GTEST_PROP(GraphPlanner, NoSlackBesideChangesAPlan, ()) {
     GraphPlanner planner(model, grid, {}, switching);
     std::vector<GraphQuestion> questions;
     for (const double slack : slacks) {
-      for (const Granularity grain :
-           {Granularity::pass, Granularity::kernel, Granularity::automatic})
+      for (const Granularity grain : {Granularity::pass, Granularity::kernel, Granularity::segment})
         questions.push_back({grain, slack});
     }
     return rehearsed_answers(model, planner, model, questions, 0.0, {});
   };
-  const std::vector<double> slacks{0.0, 0.02, 0.07, 0.08, 0.3};
+  const std::vector<double> slacks{0.0, 0.07, 0.08};
   const auto together = answers(slacks);
   for (std::size_t s = 0; s < slacks.size(); ++s) {
     const auto alone = answers({slacks[s]});

@@ -64,8 +64,8 @@ TEST(Playing, AutomaticPlansKeepTheirDeadlineInAllSteps) {
   GraphExplorationInput input = made_exploration_input({}, {}, switching);
   input.captures = {made_step({.steps = 5, .layers = 12, .launches_per_layer = 6}, vary)};
   for (const double slack : {0.0, 0.01, 0.03, 0.1}) {
-    input.questions.push_back({Granularity::iteration, Aggregation::global, LeastWaste{slack}});
-    input.questions.push_back({Granularity::automatic, Aggregation::global, LeastWaste{slack}});
+    input.questions.push_back({Granularity::run, Aggregation::global, LeastWaste{slack}});
+    input.questions.push_back({Granularity::segment, Aggregation::global, LeastWaste{slack}});
   }
   const GraphExploration found = explore_captured(input);
   std::uint64_t changes = 0;
@@ -76,7 +76,7 @@ TEST(Playing, AutomaticPlansKeepTheirDeadlineInAllSteps) {
     EXPECT_LE(automatic.counted->change.time_frac, automatic.result.question.slack_frac + rounding);
     EXPECT_LE(automatic.counted->change.energy_frac,
               one_clock.counted->change.energy_frac + rounding);
-    EXPECT_EQ(automatic.result.question.grain, Granularity::automatic);
+    EXPECT_EQ(automatic.result.question.grain, Granularity::segment);
     EXPECT_GE(automatic.result.gap_frac, 0.0);
     changes += automatic.counted->clock_changes;
   }
@@ -107,7 +107,7 @@ TEST(Playing, LearnsFromPassesWhateverTheStartKept) {
 // plans just short of it are late as played.
 TEST(Playing, LittleTimeIsUsed) {
   GraphExplorationInput input = made_exploration_input(
-      {}, {{Granularity::iteration, 0.005}, {Granularity::automatic, 0.005}}, SwitchModel{});
+      {}, {{Granularity::run, 0.005}, {Granularity::segment, 0.005}}, SwitchModel{});
   input.captures = {import_capture(source_dir() / "docs/examples/run.pt.trace.json.gz")};
   input.spec = load_gpu_spec("a100-sxm4-80gb");
   input.captured_clock = input.spec.default_clock;

@@ -38,7 +38,7 @@ TEST(SingleClocks, AreTheBestOfAllThatHaveTheOdds) {
   input.grid = "mem=1593 core=705:1410:15";
   const std::vector<double> slacks{0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2};
   for (const double slack : slacks)
-    input.questions.push_back({Granularity::iteration, Aggregation::global, LeastWaste{slack}});
+    input.questions.push_back({Granularity::run, Aggregation::global, LeastWaste{slack}});
   int saving = 0;
   for (const double odds : {0.5, 0.9, 0.97}) {
     input.odds_frac = odds;

@@ -139,9 +139,9 @@ RC_GTEST_PROP(StepRepeats, BoundOptimumPlanInThisOrder, ()) {
                     .lead_s = *rc::gen::element(0.0, 1e-4)};
   GraphPlanner planner(model, grid, {}, switching);
   const double slack = *rc::gen::element(0.0, 0.02, 0.1, 0.5);
-  for (const Granularity grain : {Granularity::launch, Granularity::automatic}) {
+  for (const Granularity grain : {Granularity::launch, Granularity::segment}) {
     const auto results =
-        planner.plan(std::vector<GraphQuestion>{{Granularity::iteration, slack}, {grain, slack}});
+        planner.plan(std::vector<GraphQuestion>{{Granularity::run, slack}, {grain, slack}});
     const GraphPlanResult& shared = results[1];
     const double least_j = least_shared_energy_j(run, model, grid, shared.switching,
                                                  shared.deadline_s * (1.0 + rounding));

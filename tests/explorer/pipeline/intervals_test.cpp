@@ -2,9 +2,12 @@
 
 #include "explorer/pipeline/intervals.hpp"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 #include "explorer/pipeline/planner.hpp"
+#include "explorer/results/answers.hpp"
 #include "models/validation/uncertainty.hpp"
 #include "traces/pipeline/schedule.hpp"
 
@@ -77,11 +80,25 @@ TEST(PipelineIntervals, OfOneStageAreThoseOfTheStep) {
   }
 }
 
+// As of traces and captured runs: an interval that holds no saving decides nothing.
+TEST(PipelineIntervals, APlanThatMaySaveNothingIsNotKnownToSave) {
+  const ModelledPipeline two(2, 2, some_errors);
+  PipelinePlanner planner(two.work);
+  const double deadline_s = 1.1 * planner.baseline().time_s;
+  PipelineResult plan = planner.plan({&deadline_s, 1}).front();
+  ASSERT_TRUE(plan.found());
+  EXPECT_TRUE(contender_of(planner, plan).saves);  // of measured passes nothing is known
+  for (const auto& [low_pct, high_pct, decided] :
+       {std::tuple{-9.0, -3.0, true}, {-9.0, 0.5, false}, {0.0, 0.0, true}}) {
+    plan.interval = SavingInterval{.time = {}, .energy = {low_pct, low_pct, high_pct}};
+    EXPECT_EQ(contender_of(planner, plan).saves, decided) << high_pct;
+  }
+}
+
 // A power limit has the errors of the clocks it leaves.
 TEST(PipelineIntervals, OfPowerLimitsAreThoseOfTheStepUnderThem) {
-  constexpr double limit_w = 250.0;
   ModelledPipeline one(1, 1, some_errors, true);
-  one.input.power_limits_w = {limit_w};
+  one.input.grid = "paper limit=250,350";
   one.model = model_profile(one.input);
   one.work = pipeline_work(
       make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 1, .microbatches = 1}),
@@ -104,7 +121,7 @@ TEST(PipelineIntervals, OfPowerLimitsAreThoseOfTheStepUnderThem) {
 TEST(PipelineIntervals, TimesStayWithinWhatClocksCanChange) {
   ModelledPipeline four(4, 6, {.shared = {0.3, 0.1}, .own = {0.3, 0.1}}, true);
   write_scales({{}, {3.0, 1.0}}, 0, four.input.spec);
-  four.input.power_limits_w = {250.0};
+  four.input.grid = "paper limit=250,350";
   four.model = model_profile(four.input);
   four.work = pipeline_work(
       make_schedule({.kind = ScheduleKind::one_f_one_b, .stages = 4, .microbatches = 6}),

@@ -46,7 +46,7 @@ TEST(Lowtime, OurFrontierOnItsFittedCostsIsItsFrontier) {
     EXPECT_NEAR(frontier.least_time_s, time_s.back(), 1e-9);
     double worst = 0.0;
     for (std::size_t i = 0; i < time_s.size(); ++i) {
-      worst = std::max(worst, std::abs(frontier.cost_j(time_s[i]) / cost_j[i] - 1.0));
+      worst = std::max(worst, std::abs(cost_on(frontier, time_s[i]) / cost_j[i] - 1.0));
       worst = std::max(worst, std::abs(frontier.lower_bound_j(time_s[i]) / cost_j[i] - 1.0));
     }
     EXPECT_LT(worst, 1e-9);

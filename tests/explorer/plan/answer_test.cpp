@@ -9,14 +9,14 @@
 namespace rubato {
 namespace {
 
-Contender plan_of(double objective_frac, std::string granularity = "kernel",
+Contender plan_of(double objective_frac, Granularity granularity = Granularity::kernel,
                   std::int64_t changes = 0) {
   return {.want = "strict_waste",
           .holds = true,
           .objective_frac = objective_frac,
           .clock_changes = changes,
           .clocks = changes == 0 ? 1 : 2,
-          .granularity = std::move(granularity)};
+          .granularity = granularity};
 }
 
 // The position of the answer to the only want; -1: the default clocks; -2: none.
@@ -48,7 +48,8 @@ std::vector<Contender> some_plans(std::mt19937& random) {
   const double common = objective(random);
   std::vector<Contender> plans;
   for (int i = 0; i < 9; ++i) {
-    constexpr std::array grains{"iteration", "gpu", "pass", "kernel", "segment"};
+    constexpr std::array grains{Granularity::run, Granularity::gpu, Granularity::pass,
+                                Granularity::kernel, Granularity::segment};
     Contender plan =
         plan_of(i % 2 == 0 ? objective(random) : common + close(random),
                 grains[static_cast<std::size_t>(choice(random)) % grains.size()], changes(random));
@@ -102,32 +103,72 @@ TEST(Answer, DoesNotDependOnWhatElseIsWanted) {
   }
 }
 
-// The law: it can be set, it keeps its time, and nothing that can and does takes so much less that
-// it is not alike.
-TEST(Answer, IsAlikeToTheBestThatCanBeSet) {
+// How fine a plan of some_plans() is: one clock for all is that of a run, whatever shared it.
+std::ptrdiff_t fineness_of(const Contender& plan) {
+  constexpr std::array grains{Granularity::run, Granularity::gpu, Granularity::pass,
+                              Granularity::kernel, Granularity::segment};
+  if (plan.clocks == 1 && plan.clock_changes == 0) return 0;
+  return std::ranges::find(grains, plan.granularity) - grains.begin();
+}
+
+// The law: it can be set, it keeps its time, and of the plans as fine it is alike to the best. It
+// saves a point more than what is named of coarser plans, and no finer one saves a point more.
+TEST(Answer, OfPlansThatCanBeSetAFinerOneHasToSaveAPointMore) {
   std::mt19937 random(13);
+  int finer_named = 0, coarser_kept = 0;
   for (int i = 0; i < 500; ++i) {
     std::vector<Contender> plans = some_plans(random);
     for (Contender& plan : plans) plan.fitted = true;
     for (const PlanAnswer& answer : choose_answers(plans)) {
-      double least = 1.0;
-      for (const Contender& plan : plans) {
-        if (plan.want == answer.want && plan.holds && plan.verdict.applicable)
-          least = std::min(least, plan.objective_frac);
+      std::vector<Contender> rivals;
+      std::ranges::copy_if(plans, std::back_inserter(rivals), [&](const Contender& plan) {
+        return plan.want == answer.want && plan.holds && plan.verdict.applicable;
+      });
+      EXPECT_NE(answer.plan.has_value(), answer.keeps_default);
+      const double chosen_frac = answer.plan ? plans[*answer.plan].objective_frac : 1.0;
+      const std::ptrdiff_t chosen = answer.plan ? fineness_of(plans[*answer.plan]) : -1;
+      double coarser_frac = 1.0, least_frac = 1.0;
+      std::vector<Contender> coarser;
+      for (const Contender& plan : rivals) {
+        if (fineness_of(plan) < chosen) coarser.push_back(plan);
+        if (fineness_of(plan) == chosen) least_frac = std::min(least_frac, plan.objective_frac);
+        if (fineness_of(plan) > std::max<std::ptrdiff_t>(chosen, 0)) {
+          EXPECT_GT(plan.objective_frac, chosen_frac - finer_saving_frac - alike_objective_frac);
+          coarser_kept += plan.objective_frac < chosen_frac - alike_objective_frac;
+        }
       }
-      EXPECT_EQ(answer.keeps_default, least > 1.0 - least_saving_frac);
       if (!answer.plan) continue;
-      const Contender& chosen = plans[*answer.plan];
-      EXPECT_TRUE(chosen.holds && chosen.verdict.applicable);
-      EXPECT_LE(chosen.objective_frac, least + alike_objective_frac);
-      for (const Contender& plan : plans) {
-        if (plan.want == answer.want && plan.holds && plan.verdict.applicable &&
-            plan.objective_frac <= least + alike_objective_frac) {
-          EXPECT_LE(chosen.clock_changes, plan.clock_changes);
+      const Contender& named = plans[*answer.plan];
+      EXPECT_TRUE(named.holds && named.verdict.applicable);
+      EXPECT_LE(chosen_frac, least_frac + alike_objective_frac);
+      if (const auto frac = answer_of(coarser, answer.want)) coarser_frac = *frac;
+      EXPECT_LE(chosen_frac, coarser_frac - (chosen == 0 ? least_saving_frac : finer_saving_frac));
+      finer_named += chosen > 0 && coarser_frac < 1.0;
+      for (const Contender& plan : rivals) {
+        if (fineness_of(plan) == chosen &&
+            plan.objective_frac <= least_frac + alike_objective_frac) {
+          EXPECT_LE(named.clock_changes, plan.clock_changes);
         }
       }
     }
   }
+  EXPECT_GT(finer_named, 20);
+  EXPECT_GT(coarser_kept, 20);
+}
+
+TEST(Answer, AFinerPlanTakesThePlaceOfACoarserOneForAPoint) {
+  const Contender run = plan_of(0.95, Granularity::run), gpu = plan_of(0.944, Granularity::gpu, 2);
+  EXPECT_EQ(answer_to({run, gpu}), 0);
+  EXPECT_EQ(answer_to({gpu}), 0);
+  EXPECT_EQ(answer_to({run, plan_of(0.9399, Granularity::gpu, 2)}), 1);
+  // Of a chain of small steps, the plan that is a point better than the one named before it.
+  EXPECT_EQ(answer_to({run, gpu, plan_of(0.938, Granularity::segment, 9)}), 2);
+  EXPECT_EQ(answer_to({run, plan_of(0.9399, Granularity::gpu, 2),
+                       plan_of(0.931, Granularity::segment, 9)}),
+            1);
+  // The default clocks are a coarser plan too. One clock for all is none, whatever shares it.
+  EXPECT_EQ(answer_to({plan_of(0.991, Granularity::kernel, 2)}), -1);
+  EXPECT_EQ(answer_to({plan_of(0.991, Granularity::kernel)}), 0);
 }
 
 TEST(Answer, TheDefaultClocksStayWhereNothingSaves) {
@@ -145,9 +186,13 @@ TEST(Answer, TheDefaultClocksStayWhereNothingSaves) {
 }
 
 TEST(Answer, OfPlansAlikeTheSimplest) {
-  EXPECT_EQ(answer_to({plan_of(0.9, "kernel", 40), plan_of(0.90005, "pass", 2)}), 1);
-  EXPECT_EQ(answer_to({plan_of(0.9, "kernel", 40), plan_of(0.90015, "pass", 2)}), 0);
-  EXPECT_EQ(answer_to({plan_of(0.9, "kernel"), plan_of(0.9, "iteration")}), 1);
+  EXPECT_EQ(
+      answer_to({plan_of(0.9, Granularity::kernel, 40), plan_of(0.90005, Granularity::kernel, 2)}),
+      1);
+  EXPECT_EQ(
+      answer_to({plan_of(0.9, Granularity::kernel, 40), plan_of(0.90015, Granularity::kernel, 2)}),
+      0);
+  EXPECT_EQ(answer_to({plan_of(0.9, Granularity::kernel), plan_of(0.9, Granularity::run)}), 1);
   Contender local = plan_of(0.9), moved = plan_of(0.9);
   local.aggregation = "local";
   moved.comm_sms = 4.0;

@@ -31,7 +31,7 @@ TEST(Odds, OfTracesAreKeptAndCostSavings) {
                          .switching = {},
                          .questions = {}};
   for (const double slack : {0.0, 0.02, 0.05, 0.1}) {
-    for (const Granularity granularity : {Granularity::iteration, Granularity::pass})
+    for (const Granularity granularity : {Granularity::run, Granularity::pass})
       input.questions.push_back({granularity, Aggregation::global, LeastWaste{slack, 0.0}});
   }
   std::vector<double> before;
@@ -53,7 +53,7 @@ TEST(Odds, OfTracesAreKeptAndCostSavings) {
 TEST(Odds, OfCapturedRunsAreKeptAndCostSavings) {
   GraphExplorationInput input = made_exploration_input({.layers = 2}, {});
   for (const double slack : {0.0, 0.02, 0.05, 0.1}) {
-    for (const Granularity grain : {Granularity::iteration, Granularity::pass})
+    for (const Granularity grain : {Granularity::run, Granularity::pass})
       input.questions.push_back({grain, Aggregation::global, LeastWaste{slack}});
   }
   std::vector<double> before;
@@ -69,6 +69,30 @@ TEST(Odds, OfCapturedRunsAreKeptAndCostSavings) {
     }
     expect_less_saved(energies_j, before);
   }
+}
+
+// What is named beside a single clock with the odds is the one that even odds would find.
+TEST(Odds, EvenOddsNameTheSingleClockThatTheyWouldFind) {
+  GraphExplorationInput input = made_exploration_input({.layers = 2}, {});
+  for (int slack_pct = 1; slack_pct <= 20; ++slack_pct)
+    input.questions.push_back(
+        {Granularity::run, Aggregation::global, LeastWaste{0.01 * slack_pct}});
+  input.odds_frac = even_odds_frac;
+  const GraphExploration even = explore_captured(input);
+  input.odds_frac = 0.99;
+  const GraphExploration asked = explore_captured(input);
+  int named = 0;
+  for (std::size_t i = 0; i < asked.plans.size(); ++i) {
+    const double even_frac = even.plans[i].change_as_played().energy_frac;
+    if (even_frac > asked.plans[i].change_as_played().energy_frac - rounding) continue;
+    ++named;
+    const std::optional<BolderPlan>& bolder = asked.plans[i].bolder;
+    ASSERT_TRUE(bolder) << i;
+    EXPECT_NEAR(bolder->energy_frac, even_frac, rounding) << i;
+    EXPECT_GE(bolder->odds_in_time, even_odds_frac) << i;
+    EXPECT_LT(bolder->odds_in_time, input.odds_frac) << i;
+  }
+  EXPECT_GT(named, 0);
 }
 
 }  // namespace

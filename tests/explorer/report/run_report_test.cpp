@@ -22,7 +22,7 @@ TEST(Report, HoldsEverythingItNeeds) {
   ExplorationInput input = small_input();
   input.trace.kernels[0].label = "</script><script>alert(1)</script>";
   store_trace(folder / "r.db", input, explore(input), {"rubato explore", "{}"});
-  const std::string page = trace_page(ResultStore::open_read_only(folder / "r.db"), 1, "r.db");
+  const std::string page = run_page(ResultStore::open_read_only(folder / "r.db"), 1, "r.db");
   EXPECT_EQ(page.find("<script>alert"), std::string::npos);
   EXPECT_NE(page.find("default-src 'none'"), std::string::npos);  // the browser refuses any request
   EXPECT_EQ(page.find("/*@"), std::string::npos);                 // every mark was filled

@@ -53,8 +53,7 @@ TEST(SettingLines, ClocksAndLimitsByStage) {
     return TargetClock{.kind = "stage",
                        .number = number,
                        .gpus = gpus_of_target(number, 2, all),
-                       .clock = {memory(spec, "5001"), core_mhz},
-                       .power_limit_w = limit_w};
+                       .clock = {memory(spec, "5001"), core_mhz, limit_w}};
   };
   const std::vector targets{stage(0, 1470, 300, 4), stage(1, 1470, 250, 4)};
   EXPECT_EQ(clocks_by_target_text(spec, targets),
@@ -72,6 +71,10 @@ TEST(SettingLines, ClocksAndLimitsByStage) {
   EXPECT_NE(nodes.find("  on the GPUs of stage 1: sudo nvidia-smi -lgc 1260,1260 && "),
             std::string::npos)
       << nodes;
+  // One clock for all of a machine needs no word of which.
+  const std::string all =
+      clocks_by_target_lines(spec, std::vector{stage(0, 1470, 0, 32), stage(1, 1470, 0, 32)});
+  EXPECT_TRUE(all.starts_with("To set: sudo nvidia-smi -lgc 1470,1470 && ")) << all;
 }
 
 TEST(SettingLines, WholeMegahertz) {

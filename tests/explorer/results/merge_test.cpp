@@ -222,7 +222,8 @@ TEST_F(Merge, KnowsEveryTable) {
     INSERT INTO measurements (measurement_id, measurement_hash, kind, created_utc, command,
       program_version, measured_file, gpu) VALUES (7, 'h', 'replay', 't', 'c', 'v', 'f', 'g');
     INSERT INTO measurement_rows (measurement_id, part, row_id, name, predicted_time_s)
-      VALUES (7, 'point', 0, 'k', 1);)";
+      VALUES (7, 'point', 0, 'k', 1);
+    INSERT INTO screens (run_id, position, label, text) VALUES (1, 0, 'Planned', 'a step');)";
   open_result_database(file("a.db")).execute(records);
   SqlConnection target = open_result_database(file("b.db"));
   const MergeCounts first = merge(target, file("b.db"), file("a.db"));

@@ -24,7 +24,7 @@ TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
   ExplorationInput input = small_input();
   input.spec.switching.core_s = input.spec.switching.mem_s =
       0.0;  // else the plan per kernel is late
-  const Question cost{Granularity::iteration, Aggregation::global, LeastCost{dear_time}};
+  const Question cost{Granularity::run, Aggregation::global, LeastCost{dear_time}};
   const Question cost_of_kernels{Granularity::kernel, Aggregation::global, LeastCost{dear_time}};
   input.questions = {cost, cost_of_kernels};
   store_trace(folder / "r.db", input, explore(input), {"explore", "{}"});
@@ -46,25 +46,27 @@ TEST(PlanChoice, TheCheapestPlanIsTakenWhereItIsAloneOrAskedFor) {
     EXPECT_EQ(choose_plans(store, 2, "", goal, {}).plans.front().goal, "least_cost");
 }
 
-// Of captured runs: the plan that costs least with its changes of clock, and all GPUs' time.
+// Of captured runs: the plan that costs least with its changes of clock, and all GPUs' time, where
+// it saves a point of the cost more than a coarser one.
 TEST(PlanChoice, OfACapturedRunTheCheapestAsPlayed) {
   const TemporaryFolder folder;
   GraphExplorationInput input = made_exploration_input({.layers = 3}, {{Granularity::kernel, 0.0}});
-  for (const Granularity granularity :
-       {Granularity::iteration, Granularity::pass, Granularity::kernel})
+  for (const Granularity granularity : {Granularity::run, Granularity::pass, Granularity::kernel})
     input.questions.push_back({granularity, Aggregation::global, LeastCost{dear_time}});
   const GraphExploration found = explore_captured(input);
   store_graph_run(folder / "r.db", {{"a.json"}, "1593/1410", ClockSource::given, "explore"}, found);
   const GraphRun& base = found.planner->baseline();
-  double least = std::numeric_limits<double>::infinity();
+  const auto gpus = static_cast<double>(found.run->graph.gpus().size());
+  const double base_cost = dear_time.of(base.span_s, base.total_energy_j, gpus);
+  double least = base_cost;
   std::string granularity;
   for (const GraphPlanOutcome& plan : found.plans) {
     if (!plan.goal) continue;
     const PlanChange change = plan.counted ? plan.counted->change : plan.change;
     const double cost = dear_time.of((1.0 + change.time_frac) * base.span_s,
-                                     (1.0 + change.energy_frac) * base.total_energy_j,
-                                     static_cast<double>(found.run->graph.gpus().size()));
-    if (cost >= least) continue;
+                                     (1.0 + change.energy_frac) * base.total_energy_j, gpus);
+    const bool is_run = plan.result.question.grain == Granularity::run;
+    if (cost > least - (is_run ? least_saving_frac : finer_saving_frac) * base_cost) continue;
     least = cost;
     granularity = name_of(plan.result.question.grain);
   }

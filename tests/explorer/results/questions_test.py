@@ -20,8 +20,8 @@ CAPTURE = ["explore", EXAMPLES / "run.pt.trace.json.gz", "--captured-clock", "15
 # Run 1 as the page asks it, run 2 to compare with, run 3 asks for what cannot be.
 KINDS = {
     "trace": (["explore", "gpt3-xl", "--slack", "5"], ["explore", "gpt3-xl", "--slack", "5", "--power-limit", "300"], ["explore", "gpt3-xl", "--slack", "-60"]),
-    "capture": ([*CAPTURE, "--slack", "5"], [*CAPTURE, "--slack", "5", "--power-limit", "300"], [*CAPTURE, "--slack", "-60", "--granularity", "iteration"]),
-    "ranks": tuple(["explore", *RANKS, *CLOCKS, "--granularity", "iteration,gpu,pass", "--slack", slack] for slack in ("5", "5", "-60")),
+    "capture": ([*CAPTURE, "--slack", "5"], [*CAPTURE, "--slack", "5", "--power-limit", "300"], [*CAPTURE, "--slack", "-60", "--per", "run"]),
+    "ranks": tuple(["explore", *RANKS, *CLOCKS, "--per", "run,gpu,pass", "--slack", slack] for slack in ("5", "5", "-60")),
     "pipeline": ([*STAGES, "4", "--slack", "5"], [*STAGES, "6", "--slack", "5"], [*STAGES, "4", "--slack", "-60"]),
 }
 ONLY_OF = {"traces with a replay or validation beside them": {"trace"}}
@@ -34,11 +34,12 @@ PRICES = ("--prices", "kwh=0.12,gpu-hour=0.05")
 LIMITED = Path(tempfile.mkdtemp()) / "limited.json"
 # What fills the columns that the questions do not need.
 MORE = {
-    "trace": (["explore", "gpt3-xl", "--goal", "time", "--budget", "20000J", "--granularity", "kernel"],
-              ["explore", "gpt3-xl", "--goal", "time", "--budget", "300W", "--granularity", "kernel"],
-              ["explore", "gpt3-xl", "--granularity", "pass", "--switching", "latency=1ms,stall=10us,mem.latency=2ms,mem.stall=20us,mem.energy=0.1"],
-              ["explore", "gpt3-xl", "--goal", "cost", *PRICES, "--granularity", "iteration"]),
+    "trace": (["explore", "gpt3-xl", "--goal", "time", "--budget", "20000J", "--per", "kernel"],
+              ["explore", "gpt3-xl", "--goal", "time", "--budget", "300W", "--per", "kernel"],
+              ["explore", "gpt3-xl", "--per", "pass", "--switching", "latency=1ms,stall=10us,mem.latency=2ms,mem.stall=20us,mem.energy=0.1"],
+              ["explore", "gpt3-xl", "--goal", "cost", *PRICES, "--per", "run"]),
     "pipeline": (["explore", LIMITED, "--slack", "5"],),
+    "ranks": (["explore", *RANKS, *CLOCKS, "--per", "run", "--slack", "5", "--disturb", "1:kernels*1.2"],),
 }
 
 
@@ -54,7 +55,7 @@ def limited():
 
 def verified(folder, db):
     """A measured saving beside a promised one."""
-    ran("export", "--plan", "latest", "--db", db, "--granularity", "iteration", "-o", folder / "plan.json")
+    ran("export", "--plan", "latest", "--db", db, "--per", "run", "-o", folder / "plan.json")
     plan = re.search(r'"plan_id": (\d+)', (folder / "plan.json").read_text())[1]
     (folder / "ab.csv").write_text("pair,arm,steps,time_s,energy_j,plan_id\n" + "".join(
         f"{pair},{arm},10,1.0,{(100 if arm == 'default' else 90) + pair},{plan if arm == 'plan' else ''}\n" for pair in range(4) for arm in ("default", "plan")))
@@ -133,7 +134,7 @@ def main():
         experiments = Path(name) / "experiment.db"
         (Path(name) / "e.toml").write_text('schema = 1\nname = "e"\n[axes]\ngpu = "a100-sxm4-80gb"\nmodel = "gpt3-small"\nbatch = 8\nsequence = 128\n'
                                            'clocks = "coarse"\npipeline_parallel = [1, 2]\nmicrobatches = 4\ngranularity = "pass"\nslack_pct = 5\n')
-        ran("sweep", "run", Path(name) / "e.toml", "--db", experiments)
+        ran("experiment", "run", Path(name) / "e.toml", "--db", experiments)
         ran("merge", experiments, "-o", Path(name) / "merged.db")
         connections += [sqlite3.connect(experiments), sqlite3.connect(Path(name) / "merged.db")]
         wrong += [f"{column} is never filled" for column in never_filled(connections)]

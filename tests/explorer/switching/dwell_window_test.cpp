@@ -1,4 +1,4 @@
-// The window and the loops against their definitions.
+// The window against its definition.
 
 #include "explorer/switching/dwell_window.hpp"
 
@@ -34,38 +34,23 @@ class Launches {
     }
     for (std::size_t kind = 0; kind < kinds_; ++kind) {
       add_row(into_, 0, 100);
-      std::fill(into_.end() - static_cast<std::ptrdiff_t>(width() - clocks), into_.end(), infinity);
-      for (std::size_t c = 0; c < width(); ++c)
+      for (std::size_t c = 0; c < clocks; ++c)
         group_.push_back(kind == 0 ? 0U : static_cast<std::uint32_t>(1 + c % 3));
     }
     add_row(initial_, -1000, 1000);
-    std::fill(initial_.begin() + static_cast<std::ptrdiff_t>(clocks), initial_.end(), infinity);
   }
 
   [[nodiscard]] std::size_t clocks() const { return clocks_; }
   [[nodiscard]] std::size_t count() const { return count_; }
-  [[nodiscard]] std::size_t width() const { return padded(clocks_); }
   [[nodiscard]] double& time(std::size_t i, std::size_t c) { return times_[at(i, c)]; }
   [[nodiscard]] double time(std::size_t i, std::size_t c) const { return times_[at(i, c)]; }
   [[nodiscard]] double cost(std::size_t i, std::size_t c) const { return costs_[at(i, c)]; }
   void begin_with(std::vector<double> values) { initial_ = std::move(values); }
 
-  // The last row is that of the first launch: a backward sweep, to the loops.
+  // The last row is that of the first launch.
   [[nodiscard]] LaunchList list() const {
-    return {.first = rows_.data(),
-            .next = 1,
-            .costs = costs_.data(),
-            .times_s = times_.data(),
-            .clocks = width()};
-  }
-  [[nodiscard]] LaunchList backward_list(const std::vector<std::uint32_t>& reversed) const {
-    LaunchList all = list();
-    all.first = &reversed.back();
-    all.next = -1;
-    return all;
-  }
-  [[nodiscard]] std::vector<std::uint32_t> reversed_rows() const {
-    return {rows_.rbegin(), rows_.rend()};
+    return {
+        .first = rows_.data(), .costs = costs_.data(), .times_s = times_.data(), .clocks = clocks_};
   }
   [[nodiscard]] RunBegins begins() const {
     return {.initial = initial_.data(),
@@ -73,7 +58,7 @@ class Launches {
             .first_step = 0,
             .into = into_.data(),
             .group = group_.data(),
-            .clocks = width(),
+            .clocks = clocks_,
             .kinds = static_cast<std::int64_t>(kinds_),
             .groups = groups_};
   }
@@ -84,7 +69,7 @@ class Launches {
     std::pair<double, std::int64_t> least{infinity, 0};
     for (std::size_t kind = 0; kind < kinds_; ++kind) {
       const std::size_t group = kind == 0 ? 0 : 1 + c % 3;
-      const double value = best_[i * groups_ + group] + into_[kind * width() + c];
+      const double value = best_[i * groups_ + group] + into_[kind * clocks_ + c];
       if (value < least.first) least = {value, static_cast<std::int64_t>(i * kinds_ + kind)};
     }
     return least;
@@ -111,10 +96,9 @@ class Launches {
   }
   void add_row(std::vector<double>& rows, int from, int to) {
     for (std::size_t c = 0; c < clocks_; ++c) rows.push_back(number(from, to));
-    rows.resize(rows.size() + width() - clocks_, rows.back());
   }
   [[nodiscard]] std::size_t at(std::size_t i, std::size_t c) const {
-    return rows_[i] * width() + c;
+    return rows_[i] * clocks_ + c;
   }
 
   std::mt19937_64 random_{11};
@@ -132,15 +116,13 @@ LeastValue least_of(const std::vector<double>& values) {
   return least;
 }
 
-void expect_by_definition(const Launches& l, double least_s, const ClockLoops& loops) {
-  DwellWindow window(least_s, std::vector<double>(l.width(), infinity), loops);
-  std::vector<double> ended(l.width(), 0.0);
-  ended[0] = 7.0;
-  std::vector<double> open(l.width());
-  std::vector<std::int64_t> open_begin(l.width());
+void expect_by_definition(const Launches& l, double least_s) {
+  DwellWindow window(least_s, std::vector<double>(l.clocks(), infinity));
+  std::vector<double> open(l.clocks());
+  std::vector<std::int64_t> open_begin(l.clocks());
   for (std::size_t i = 0; i < l.count(); ++i) {
     const auto step = static_cast<std::int64_t>(i);
-    const LeastValue found = window.step(l.list(), l.begins(), step, ended.data());
+    const LeastValue found = window.step(l.list(), l.begins(), step);
     if (i % 97 != 0 && i + 1 != l.count()) continue;
     window.open_runs(l.list(), l.begins(), step + 1, open, open_begin);
     std::vector<double> values;
@@ -151,7 +133,7 @@ void expect_by_definition(const Launches& l, double least_s, const ClockLoops& l
       const auto [any_value, any_label] = l.best_run(i, c, 0.0);
       ASSERT_EQ(open[c], any_value) << "launch " << i << " clock " << c;
       ASSERT_EQ(open_begin[c], any_label) << "launch " << i << " clock " << c;
-      values.push_back(value + ended[c]);
+      values.push_back(value);
     }
     const LeastValue expected = least_of(values);
     ASSERT_EQ(found.value, expected.value) << "launch " << i;
@@ -161,11 +143,9 @@ void expect_by_definition(const Launches& l, double least_s, const ClockLoops& l
 
 TEST(DwellWindow, KeepsTheBestOfRunsLongEnough) {
   for (const Kinds kinds : {Kinds::alike, Kinds::two}) {
-    const Launches launches(1500, 131, 9, kinds);  // two bands of clocks
-    for (const ClockLoops& loops : clock_loops()) {
-      for (const double least_s : {1.0, 9.0, 40.0, 700.0, 1e6})
-        expect_by_definition(launches, least_s, loops);
-    }
+    const Launches launches(1500, 131, 9, kinds);
+    for (const double least_s : {1.0, 9.0, 40.0, 700.0, 1e6})
+      expect_by_definition(launches, least_s);
   }
 }
 
@@ -173,66 +153,22 @@ TEST(DwellWindow, ClocksMayComeOfAgeFarApart) {
   for (const Kinds kinds : {Kinds::alike, Kinds::two}) {
     Launches launches(1500, 3, 4, kinds);
     for (std::size_t i = 0; i < launches.count(); ++i) launches.time(i, 1) *= 50.0;
-    for (const ClockLoops& loops : clock_loops()) expect_by_definition(launches, 200.0, loops);
+    expect_by_definition(launches, 200.0);
   }
 }
 
 TEST(DwellWindow, BeginsWithTheValuesGiven) {
   Launches launches(1, 2, 1);
-  launches.begin_with({1.0, 1.0, infinity, infinity, infinity, infinity, infinity, infinity});
+  launches.begin_with({1.0, 1.0});
   launches.time(0, 0) = 4.0;
   launches.time(0, 1) = 12.0;
-  const std::vector<double> ended(8, 0.0);
-  std::vector<double> values(8, infinity);
+  std::vector<double> values(2, infinity);
   values[0] = 5.0;
   DwellWindow window(10.0, values);
-  (void)window.step(launches.list(), launches.begins(), 0, ended.data());
+  (void)window.step(launches.list(), launches.begins(), 0);
   EXPECT_EQ(window.value(0), 5.0 + launches.cost(0, 0));  // not yet long enough itself
   EXPECT_EQ(window.value(1), 1.0 + launches.cost(0, 1));
   EXPECT_EQ(window.begin(1), 0);
-}
-
-TEST(DwellWindow, GoesBackwardsToo) {
-  const Launches launches(300, 5, 9);
-  const std::vector<std::uint32_t> reversed = launches.reversed_rows();
-  const std::vector<double> ended(launches.width(), 0.0);
-  DwellWindow one(20.0, std::vector<double>(launches.width(), infinity)), other = one;
-  for (std::int64_t step = 0; step < 300; ++step) {
-    const LeastValue a = one.step(launches.list(), launches.begins(), step, ended.data());
-    const LeastValue b =
-        other.step(launches.backward_list(reversed), launches.begins(), step, ended.data());
-    ASSERT_EQ(a.value, b.value) << "launch " << step;
-    ASSERT_EQ(a.clock, b.clock) << "launch " << step;
-  }
-}
-
-// Each clock goes on or begins anew, whatever the instruction set.
-TEST(ClockLoops, RunsOfAnyLengthBeginWhereThatIsLess) {
-  Launches launches(300, 131, 9);
-  for (const ClockLoops& loops : clock_loops()) {
-    std::vector<double> value(launches.width(), infinity), expected(value);
-    std::vector<std::int64_t> begin(value.size(), 0), expected_begin(begin);
-    std::fill_n(value.begin(), launches.clocks(), 0.0);
-    expected = value;
-    const std::vector<double> ended(value.size(), 0.0);
-    for (std::size_t i = 0; i < launches.count(); ++i) {
-      for (std::size_t c = 0; c < launches.clocks(); ++c) {
-        const auto [begun, label] = launches.begun(i, c);
-        if (i > 0 && begun < expected[c]) {
-          expected[c] = begun;
-          expected_begin[c] = label;
-        }
-        expected[c] += launches.cost(i, c);
-      }
-      const LeastValue found =
-          loops.any_length({value.size(), value.data(), begin.data()}, launches.list(),
-                           launches.begins(), static_cast<std::int64_t>(i), ended.data());
-      ASSERT_EQ(value, expected) << loops.name << ", launch " << i;
-      ASSERT_EQ(begin, expected_begin) << loops.name << ", launch " << i;
-      ASSERT_EQ(found.value, least_of(expected).value) << loops.name << ", launch " << i;
-      ASSERT_EQ(found.clock, least_of(expected).clock) << loops.name << ", launch " << i;
-    }
-  }
 }
 
 }  // namespace

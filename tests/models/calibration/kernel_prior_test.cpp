@@ -63,13 +63,16 @@ TEST(KernelPrior, AtThePowerLimitTheClockInEffectIsOpen) {
   }
   EXPECT_LE(too_low, 3);
   for (const int draws : thirds) EXPECT_GE(draws, 1);
-  const auto near = [&](double mhz) { return std::abs(mhz / in_effect - 1.0) < 0.1; };
-  const std::vector<double> known = drawn_clocks(spec, truth, {1740.0});
-  EXPECT_GE(std::ranges::count_if(known, near), 5);
-  EXPECT_LE(std::ranges::count_if(known, near), 15);
+  const auto median_distance = [&](std::vector<double> clocks) {
+    for (double& mhz : clocks) mhz = std::abs(std::log(mhz / in_effect));
+    std::ranges::nth_element(clocks, clocks.begin() + 8);
+    return clocks[8];
+  };
+  EXPECT_LT(median_distance(drawn_clocks(spec, truth, {1740.0})),
+            0.8 * median_distance(drawn_clocks(alone, truth, {1740.0})));
   // A point below the limit says how much goes to the core.
-  for (const double mhz : drawn_clocks(spec, truth, {1740.0, 1110.0}))
-    EXPECT_NEAR(mhz / in_effect, 1.0, 0.15);
+  const auto near = [&](double mhz) { return std::abs(mhz / in_effect - 1.0) < 0.15; };
+  EXPECT_GE(std::ranges::count_if(drawn_clocks(spec, truth, {1740.0, 1110.0}), near), 12);
 }
 
 TEST(KernelPrior, AKernelIsAtTheLimitOfItsPoint) {
@@ -88,6 +91,40 @@ TEST(KernelPrior, AKernelIsAtTheLimitOfItsPoint) {
   EXPECT_TRUE(is_at_limit(spec, point));
   point.cap_assumed = true;
   EXPECT_FALSE(is_at_limit(spec, point));
+}
+
+// An epoch that waits for its input: the power limit holds its busy part, and its mean power is
+// less. Fitted to every second limit, the power under the others follows.
+TEST(KernelPrior, WhatWaitsInBetweenIsHeldBelowTheLimit) {
+  const GpuSpec spec = load_gpu_spec("v100-sxm2");
+  double sum = 0.0;
+  int errors = 0;
+  for (const CalibratedKernel& known : spec.kernels) {
+    const auto epoch = [&](double limit_w) {
+      SweepPoint point;
+      point.power_cap_w = limit_w;
+      const OperatingPoint busy = predict(spec, known.coefficients, point, false);
+      SweepPoint top = point;
+      top.power_cap_w = spec.power_limit.max_w;
+      const double waits_s = 0.6 * predict(spec, known.coefficients, top, false).time_s;
+      const double waits_w = waiting_power_w(spec, spec.mem_states[0], busy.core_mhz);
+      point.time_s = busy.time_s + waits_s;
+      point.power_w = (busy.energy_j + waits_w * waits_s) / *point.time_s;
+      return point;
+    };
+    Sweep sweep;
+    sweep.applied_clocks = false;
+    sweep.kernels.push_back(
+        {.name = "epoch", .points = {epoch(300.0), epoch(200.0), epoch(100.0)}});
+    const KernelCoefficients fitted = fit_kernels(spec, sweep).front().coefficients;
+    for (const double limit_w : {250.0, 150.0, 125.0}) {
+      const SweepPoint left_out = epoch(limit_w);
+      const OperatingPoint found = predict(spec, fitted, left_out, false);
+      sum += std::abs(found.energy_j / found.time_s / left_out.power_w.value() - 1.0);
+      ++errors;
+    }
+  }
+  EXPECT_LT(sum / errors, 0.04);
 }
 
 }  // namespace

@@ -147,6 +147,10 @@ TEST(KernelTunerTables, WithoutEnergyOrClocksAreRefused) {
       "'nvml_energy'",
       "NVMLObserver");
   expect_error<DataError>([] { (void)read("{\"kernel_name\": \"k\"}"); }, "tune_params_keys");
+  // Its results for others (schema T4) name neither.
+  expect_error<DataError>([] { (void)read(R"({"results": [{"configuration": {}}]})"); },
+                          "cache.json: is what Kernel Tuner's store_output_file writes",
+                          "tune_kernel(..., cache=");
 }
 
 // Zeus writes a row per rank; instructions are passes.

@@ -1,5 +1,6 @@
 #include "models/gpu/clock_grid.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "common/error.hpp"
@@ -17,6 +18,7 @@ const GpuSpec& gaming_spec() {
 
 TEST(ClockGrid, HasThePaperAndTheFullGrid) {
   EXPECT_EQ(make_clock_grid(gaming_spec(), "paper").size(), 66U);
+  EXPECT_EQ(largest_grid(gaming_spec()), "full");
   // 127 core clocks x 6 memory states, and the default clocks, which are not among them.
   const ClockGrid full = make_clock_grid(gaming_spec(), "full");
   EXPECT_EQ(full.size(), 127U * 6U + 1U);
@@ -28,6 +30,28 @@ TEST(ClockGrid, ReadsASelection) {
   EXPECT_EQ(grid.size(), 8U);
   EXPECT_EQ(grid.label(ClockId{1}), "5001/315");
   EXPECT_EQ(grid.find("auto/auto"), grid.default_clock());
+}
+
+// Alone at the default clocks, else at each clock; the spec's own limit (350 W) is no setting.
+TEST(ClockGrid, TakesPowerLimits) {
+  const GpuSpec& spec = gaming_spec();
+  const ClockGrid alone = make_clock_grid(spec, "limit=200:350:50");
+  ASSERT_EQ(alone.size(), 4U);
+  EXPECT_EQ(alone.label(alone.default_clock()), "auto/auto");
+  for (const auto limit_w : {200.0, 250.0, 300.0}) {
+    const auto id = alone.find(fmt::format("auto/auto, {} W", limit_w));
+    ASSERT_TRUE(id);
+    EXPECT_EQ(alone[*id].power_limit_w, limit_w);
+    EXPECT_EQ(parse_clock_pair(spec, alone.label(*id)), alone[*id]);
+  }
+  const ClockGrid crossed = make_clock_grid(spec, "mem=5001 core=1470,1680 limit=200,300,200");
+  EXPECT_EQ(crossed.size(), 2U * 2U + 1U);
+  EXPECT_TRUE(crossed.find("5001/1470, 300 W"));
+  EXPECT_FALSE(crossed.find("5001/1470"));
+  EXPECT_EQ(make_clock_grid(spec, "paper limit=200,350").size(), 2U * 66U);
+  for (const char* wrong : {"limit=50", "limit=200:1000:50", "limit=", "limit=x",
+                            "limit=300:200:50", "limit=200:300", "limit=200:300:0"})
+    expect_error<UsageError>([&] { (void)make_clock_grid(spec, wrong); }, "power limit");
 }
 
 // The V100 steps by 7.5 MHz; its sweeps and its driver name 1102 for 1102.5.

@@ -119,6 +119,18 @@ TEST(GpuFamily, NearestSpecIsOfTheSameOrTheNextChip) {
   EXPECT_TRUE(nearest_specs("AMD Instinct MI300X").empty());
   EXPECT_TRUE(nearest_specs("Intel(R) Data Center GPU Max 1550").empty());
   EXPECT_TRUE(nearest_specs("NVIDIA Graphics Device").empty());
+  // What a file says of the chip, where the name tells nothing of it.
+  EXPECT_EQ(nearest_specs("Graphics Device (compute capability 9.0, 132 SMs)").front(),
+            "h100-sxm5");
+  EXPECT_EQ(nearest_specs("GPU (compute capability 8.0)").front().substr(0, 4), "a100");
+  EXPECT_EQ(nearest_specs("NVIDIA T4 (compute capability 9.0, 132 SMs)"),
+            nearest_specs("NVIDIA T4"));
+  for (const char* odd :
+       {"X (compute capability", "X (compute capability nine)", "X (compute capability -9.0)",
+        "X (compute capability )", "X (compute capability ,"})
+    EXPECT_TRUE(nearest_specs(odd).empty()) << odd;
+  EXPECT_FALSE(family_of("X (compute capability 9.0,").value().sm_count);
+  EXPECT_FALSE(family_of("X (compute capability 9.0, -3 SMs)").value().sm_count);
 }
 
 }  // namespace

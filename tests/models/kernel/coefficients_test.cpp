@@ -41,6 +41,7 @@ TEST(CalibratedKernels, AreKnownByNameAndByClassWhereTheSpecTellsIt) {
   EXPECT_EQ(calibrated_kernel(gpu, launch_of(KernelClass::gemm, "a")), nullptr);
   EXPECT_EQ(calibrated_kernel(gpu, launch_of(KernelClass::gemm, "b")), &gpu.kernels[1]);
   EXPECT_EQ(calibrated_kernel(gpu, launch_of(KernelClass::gelu, "c")), nullptr);
+  EXPECT_EQ(calibrated_kernel(gpu, launch_of(KernelClass::other, "a")), &gpu.kernels[0]);
 }
 
 // A second wave for four tiles takes as long as the first. What tiles read again grows with the

@@ -135,6 +135,23 @@ class Laws {
     along_memory();
   }
 
+  // By how much a lower core clock takes more time than the default one times the ratio of the two,
+  // without a limit: 0.1 is 10 %.
+  [[nodiscard]] double most_beyond_ratio() const {
+    const MemStateId mem = spec_.default_clock.mem;
+    const double usual_mhz = effective_core_mhz(spec_, {mem, {}});
+    double most = -1.0;
+    const std::vector<double> usual{usual_mhz};
+    const Cells at_usual = cells(mem, no_limit_w, true, usual), at = cells(mem, no_limit_w, true);
+    for (std::size_t i = 0; i < at.time_s.size(); ++i) {
+      const double mhz = clocks_[i % clocks_.size()];
+      if (mhz < usual_mhz)
+        most = std::max(most,
+                        at.time_s[i] / at_usual.time_s[i / clocks_.size()] * mhz / usual_mhz - 1.0);
+    }
+    return most;
+  }
+
  private:
   struct Cells {
     std::vector<double> time_s, energy_j;
@@ -142,9 +159,14 @@ class Laws {
   };
 
   [[nodiscard]] Cells cells(MemStateId mem, double limit_w, bool applied) const {
+    return cells(mem, limit_w, applied, clocks_);
+  }
+
+  [[nodiscard]] Cells cells(MemStateId mem, double limit_w, bool applied,
+                            const std::vector<double>& clocks) const {
     std::vector<ClockPair> pairs;
-    for (const double mhz : clocks_) pairs.push_back({mem, mhz});
-    Cells out{std::vector<double>(kernels_.size() * clocks_.size()), {}};
+    for (const double mhz : clocks) pairs.push_back({mem, mhz});
+    Cells out{std::vector<double>(kernels_.size() * clocks.size()), {}};
     out.energy_j.resize(out.time_s.size());
     (void)fill_cells({spec_, kernels_, limit_w}, {pairs, applied}, out.time_s.data(),
                      out.energy_j.data());
@@ -224,6 +246,16 @@ TEST_P(KernelLaws, HoldInEveryCellOfEverySpecAndDraw) {
   EXPECT_GT(checks.compared, 100'000U);
   EXPECT_EQ(checks.broken, 0U) << "of " << checks.compared << ", worst " << checks.worst
                                << ", first " << checks.first;
+}
+
+// Measured rows break it on one GPU alone: the V100's crossbar steps, and kernels took up to 38.0 %
+// more at 600 MHz. On the RTX 4050 rows are up to 1.5 % beyond it, on the A100 up to 0.9 % (but for
+// one noisy workload).
+TEST_P(KernelLaws, NoLowerClockTakesMoreTimeThanTheRatioToTheDefaultClock) {
+  const GpuSpec spec = load_gpu_spec(GetParam());
+  Checks checks;
+  const double most = spec.name == "v100-pcie" ? 0.38 : 0.002;
+  EXPECT_LE(Laws(spec, spec.name, checks).most_beyond_ratio(), most);
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, KernelLaws, testing::ValuesIn(shipped_gpu_specs()),

@@ -88,6 +88,30 @@ TEST_P(CapturedRunLaws, HoldForEverySpecClockAndLimit) {
   EXPECT_EQ(broken, 0U) << "of " << compared << ", worst " << worst << ", first " << first;
 }
 
+GraphRun run_at(const GraphModel& model, const ClockGrid& grid, std::string_view clock) {
+  return GraphSimulator(model, grid).run(uniform_plan(model.graph(), *grid.find(clock)));
+}
+
+// A limit that is set is that of a run; a GPU that draws 1.25 times as much runs as under a limit
+// that much lower, and takes 1.25 times the energy.
+TEST(CapturedRunLimits, OfSettingsAndOfWarmGpusAreThoseOfTheRun) {
+  const ExecutionGraph& graph = graph_of("kineto_h100_qwen_fwd.json.gz").graph;
+  const GpuSpec spec = load_gpu_spec("a100-sxm4-80gb");
+  const ClockGrid grid = make_clock_grid(spec, "limit=160,200");
+  const GraphModel model(graph, spec, spec.default_clock),
+      limited(graph, spec, spec.default_clock, 160.0);
+  const GraphRun set = run_at(model, grid, "1593/auto, 160 W"),
+                 of_run = run_at(limited, grid, "1593/auto");
+  EXPECT_EQ(set.span_s, of_run.span_s);
+  EXPECT_EQ(set.total_energy_j, of_run.total_energy_j);
+  EXPECT_GT(set.span_s, 1.01 * run_at(model, grid, "1593/auto").span_s);
+  const GraphModel warm =
+      model.with_throttles(std::vector<GpuThrottle>(graph.gpus().size(), {.power_factor = 1.25}));
+  const GraphRun hot = run_at(warm, grid, "1593/auto, 200 W");
+  EXPECT_NEAR(hot.span_s / set.span_s, 1.0, run_round_off);
+  EXPECT_NEAR(hot.total_energy_j / set.total_energy_j, 1.25, run_round_off);
+}
+
 INSTANTIATE_TEST_SUITE_P(Captures, CapturedRunLaws,
                          testing::Values("kineto_a100_ddp2_resnet.json.gz",
                                          "kineto_h100_qwen_fwd.json.gz",

@@ -1,30 +1,20 @@
-#include "tools/drawing/answer.hpp"
+#include <array>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tools/drawing/latency.hpp"
-#include "tools/drawing/page_parts.hpp"
+#include "tools/drawing/page.hpp"
 #include "tools/drawing/transfer.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace rubato {
 namespace {
 
 const std::string hostile = "<b>&lt; \"'&nbsp;\t";  // a name as it may stand in a file
 
-Answer two_lines() {
-  Answer answer;
-  answer.say("a: ").unbroken_lead("energy -1 %").say(",").next_line();
-  return answer.lead("b c").say(" on " + hostile);
-}
-
-TEST(Answer, StandsOnAPageAsHtml) {
-  EXPECT_EQ(answer_html(two_lines()),
-            "a: <b>energy&nbsp;-1&nbsp;%</b>,<br>"
-            "<b>b c</b> on &lt;b&gt;&amp;lt; &quot;&#39;&amp;nbsp;\\x09");
-  EXPECT_EQ(answer_html({}), "");
-  EXPECT_EQ(answer_html(Answer().say("if it takes 1 us: 2 % ")),
-            "if it takes 1&nbsp;us: 2&nbsp;% ");
-}
+std::string two_lines() { return "a: energy -1 %,\nb c on " + hostile; }
 
 TEST(Answer, IsPlainTextOnATerminal) {
   EXPECT_EQ(answer_text("on what", two_lines()),
@@ -32,11 +22,14 @@ TEST(Answer, IsPlainTextOnATerminal) {
   EXPECT_EQ(answer_text("on what", {}), "on what\n\n");
 }
 
-TEST(Answer, OfNoLinesLeavesNoMarkOnAPage) {
-  const std::string title = "title", subtitle = "on what";
-  EXPECT_EQ(whole_page({title, subtitle, {}, ""}, "").find("class=\"answer\""), std::string::npos);
-  EXPECT_NE(whole_page({title, subtitle, two_lines(), ""}, "")
-                .find("<p class=\"answer\">" + answer_html(two_lines()) + "</p>"),
+TEST(Page, HoldsAnswerAndTablesAsData) {
+  OutputTable table({{"kernel"}, {"time_ms"}});
+  table.add_row({"</script>" + hostile, 1.5});
+  const std::string page =
+      drawn_page({"title", "on what", two_lines(), "little"},
+                 std::array{PagePart{.name = "kernels", .title = "Kernels", .table = &table}});
+  EXPECT_NE(page.find(R"("found":"a: energy -1 %, b c on)"), std::string::npos);
+  EXPECT_NE(page.find(R"("kernels":{"columns":["kernel","time_ms"],"rows":[["\u003c/script\u003e)"),
             std::string::npos);
 }
 
@@ -92,12 +85,11 @@ TEST(TransferAnswer, OfCapturesSaysWhereTheDeadlineIsKept) {
 TEST(LatencyAnswer, NamesTheShortestAndTheLongestOnce) {
   const std::vector<LatencySaving> savings{
       {10.0, true, -5.0}, {1e3, true, -2.0}, {10.0, false, -6.0}};
-  EXPECT_EQ(
-      answer_text("on what", latency_answer(savings, "stage")),
-      "on what\nA stage that waits for its clock: energy -5.00 % if a change of clock takes 10 "
-      "us, -2.00 % if it takes 1 ms.\nA stage that runs on meanwhile: energy -6.00 % if a "
-      "change of clock takes 10 us.\n\n");
-  EXPECT_TRUE(latency_answer(std::vector<LatencySaving>{}, "stage").lines.empty());
+  EXPECT_EQ(answer_text("on what", latency_answer(savings, "stage")),
+            "on what\nA stage that waits for its clock: energy -5.00 % if a switch takes 10 "
+            "us, -2.00 % if it takes 1 ms.\nA stage that runs on meanwhile: energy -6.00 % if a "
+            "switch takes 10 us.\n\n");
+  EXPECT_TRUE(latency_answer(std::vector<LatencySaving>{}, "stage").empty());
 }
 
 }  // namespace

@@ -26,6 +26,20 @@ TEST(GpuOption, DevicesMustBeOfOneKind) {
                            "does not say on which GPU");
 }
 
+TEST(GpuOption, TakesNamesThatDriversPrint) {
+  EXPECT_EQ(load_gpu("NVIDIA H100 80GB HBM3").name, "h100-sxm5");
+  EXPECT_EQ(load_gpu("NVIDIA GeForce RTX 3080 Ti").name, "rtx-3080-ti");  // of three, the usual one
+  // Whatever a title calls the GPU alone means its spec.
+  for (const std::string& name : shipped_gpu_specs()) {
+    const std::string title = load_gpu_spec(name).title;
+    if (title.find(' ') != std::string::npos && title.find_first_of(",(") == std::string::npos) {
+      EXPECT_EQ(load_gpu_spec(title).name, name);
+    }
+  }
+  expect_error<UsageError>([] { (void)load_gpu("NVIDIA B100"); },
+                           "there is no GPU spec of 'NVIDIA B100'", "rubato gpus");
+}
+
 TEST(GpuOption, TakesTheSameChipOrListsTheNearest) {
   const auto of = [](const char* device) {
     return load_gpu_of_devices(std::array{std::string(device)}, "x.json").name;
@@ -45,6 +59,14 @@ TEST(GpuOption, TakesTheSameChipOrListsTheNearest) {
   refused("AMD Instinct MI250X",
           "its GPU is AMD Instinct MI250X; no spec of it is shipped, and none of NVIDIA's is near",
           "add-a-gpu.md");
+}
+
+TEST(GpuOption, AChipIsToldWhereTheNameTellsNone) {
+  Capture capture;
+  capture.devices = {{0, "", 9.0, 132U}, {1, "NVIDIA A40", 8.6, 84U}, {2, "Graphics Device", 8.0}};
+  EXPECT_EQ(device_names(std::span(&capture, 1)),
+            (Names{"GPU (compute capability 9.0, 132 SMs)", "NVIDIA A40",
+                   "Graphics Device (compute capability 8.0)"}));
 }
 
 TEST(GpuOption, AGeneratedRunNamesItsSpec) {

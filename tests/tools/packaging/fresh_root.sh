@@ -56,7 +56,7 @@ inside sh -c 'cd /usr/share/doc/rubato && rubato replay docs/examples/run.pt.tra
 
 echo "== python"
 inside sh -c 'rubato doctor; [ $? = 1 ]' | grep -q 'NVML is not there'
-inside sh -c 'cd / && rubato explore gpt3-xl --gpu a100-sxm4-80gb --granularity pass --slack 5 --db /tmp/r.db > /dev/null &&
+inside sh -c 'cd / && rubato explore gpt3-xl --gpu a100-sxm4-80gb --per pass --slack 5 --db /tmp/r.db > /dev/null &&
   rubato export --plan latest --db /tmp/r.db -o /tmp/plan.json && python3 -c "import rubato; print(rubato.load_plan(\"/tmp/plan.json\").chosen.granularity)"' | grep -x pass
 inside /usr/share/rubato/capture/capture --help | grep -q sweep
 ls -d "$root"/usr/lib/python3/dist-packages/rubato/__pycache__ > /dev/null  # as root leaves it, and as it has to go again

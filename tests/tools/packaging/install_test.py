@@ -68,7 +68,7 @@ def check_completions(prefix):
 
 def check_python(prefix, rubato):
     """The package where cmake --install puts it."""
-    says = "import rubato; print(rubato.__file__); print(len(rubato.explore('gpt3-xl', granularity='iteration')['plans']))"
+    says = "import rubato; print(rubato.__file__); print(len(rubato.explore('gpt3-xl', per='run')['plans']))"
     folder, env = prefix / "share/rubato/python", {**os.environ, "RUBATO": str(rubato), "PYTHONDONTWRITEBYTECODE": "1"}
     done = run(sys.executable, "-c", says, env={**env, "PYTHONPATH": str(folder)}, cwd=prefix)
     check("the Python package runs where it is installed", done.stdout == f"{folder}/rubato/__init__.py\n2\n", done.stdout + done.stderr)
@@ -106,6 +106,7 @@ def main():
         check_python(prefix, rubato)
         check_manual(prefix, list(commands(rubato)))
         check_completions(prefix)
+        check("scripts for clusters are installed", os.access(prefix / "share/rubato/clusters/give_clocks_back", os.X_OK))
     return exit_status()
 
 

@@ -237,9 +237,9 @@ class Shares(unittest.TestCase):
 class Granularity(unittest.TestCase):
     FINE = [(name, core, 0.002) for name in ("forward", "backward") for core in (900, 1305) * 10]
 
-    def file(self, because=None):
-        return load_plan(document([dict(segments=self.FINE, granularity="kernel", because=because), dict(segments=[("forward", 900, 0.04), ("backward", 1305, 0.04)]),
-                                   dict(segments=[("forward", 1110, 0.04), ("backward", 1110, 0.04)], granularity="iteration")]))
+    def file(self, because=None, pass_s=0.04):
+        return load_plan(document([dict(segments=self.FINE, granularity="kernel", because=because), dict(segments=[("forward", 900, pass_s), ("backward", 1305, pass_s)]),
+                                   dict(segments=[("forward", 1110, 0.04), ("backward", 1110, 0.04)], granularity="run")]))
 
     def test_the_plan_of_the_file_is_played_whatever_the_latency(self):
         for latency_s in (0.0005, 0.5):
@@ -254,15 +254,15 @@ class Granularity(unittest.TestCase):
         self.assertIsNone(applier.close().granularity)
 
     def test_another_granularity_is_played_where_it_is_asked_for_and_in_the_file(self):
-        for granularity in ("pass", "iteration"):
-            with rubato.Applier(self.file("no"), backend="dry", granularity=granularity, guard=False) as applier:
+        for granularity in ("pass", "run"):
+            with rubato.Applier(self.file("no"), backend="dry", per=granularity, guard=False) as applier:
                 self.assertEqual(applier.report().granularity, granularity)
-        with self.assertRaisesRegex(UsageError, "has no plan per launch; it has kernel, pass, iteration"):
-            rubato.Applier(self.file(), backend="dry", granularity="launch", guard=False, strict=True)
+        with self.assertRaisesRegex(UsageError, "has no plan per launch; it has kernel, pass, run"):
+            rubato.Applier(self.file(), backend="dry", per="launch", guard=False, strict=True)
 
-    def stepped(self, pass_s, **options):
-        """What is logged and reported where passes take so long; in the plan they take 40 ms each."""
-        with rubato.Applier(self.file(), backend="dry", guard=False, **options) as applier:
+    def stepped(self, pass_s, planned_s=0.04, **options):
+        """What is logged and reported where passes take so long, and so long in the plan."""
+        with rubato.Applier(self.file(pass_s=planned_s), backend="dry", guard=False, **options) as applier:
             for _ in range(4):
                 for name in ("forward", "backward"):
                     applier.mark(name)
@@ -272,14 +272,14 @@ class Granularity(unittest.TestCase):
 
     def test_much_shorter_passes_than_the_plans_are_another_run_and_end_the_plan(self):
         with self.assertLogs("rubato", "ERROR"):
-            report = self.stepped(0.005, granularity="pass")
-        self.assertRegex(report.errors[0], r"the passes of a step take 1\d(\.\d)? ms, 80 ms in the plan: it is of another run")
+            report = self.stepped(0.005, planned_s=1.0, per="pass")
+        self.assertRegex(report.errors[0], r"the passes of a step take \d+\.\d ms, 2,000.0 ms in the plan: it is of another run")
         self.assertEqual(report.granularity, "pass")  # and no other is played instead
         self.assertLess(report.applied_time_frac, 0.8)
 
     def test_the_same_passes_a_little_shorter_go_on_and_one_clock_holds_for_any_run(self):
-        self.assertEqual(self.stepped(0.03, granularity="pass").errors, [])
-        self.assertEqual(self.stepped(0.001, granularity="iteration").errors, [])
+        self.assertEqual(self.stepped(0.03, per="pass").errors, [])
+        self.assertEqual(self.stepped(0.001, per="run").errors, [])
 
     def test_changes_inside_a_pass_come_at_their_share_of_it(self):
         halves = [("forward", 900, 0.03), ("forward", 1305, 0.03), ("backward", 1110, 0.06)]

@@ -137,7 +137,7 @@ class Latency(OnMachine):
             found.write_spec(ROOT / "models" / "data" / "a100-sxm4-80gb.json", self.folder / "mine.json")
             spec = json.loads(rubato.run("gpus", self.folder / "mine.json"))
             self.assertEqual((spec["switching"]["core_s"], spec["switching"]["mem_s"]), (section["core_s"], section["mem_s"]))
-            rubato.explore("gpt3-xl", gpu=self.folder / "mine.json", switching="spec", granularity="segment", slack=2)
+            rubato.explore("gpt3-xl", gpu=self.folder / "mine.json", switching="spec", per="segment", slack=2)
 
     def test_refused_clocks_are_given_back(self):
         machine = self.machine()

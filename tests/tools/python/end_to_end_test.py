@@ -63,9 +63,9 @@ class EndToEnd(WithProgram):
         machine = self.machine(kernels=self.kernels, idle_w=self.idle_w(), core_latency_s=0.002, jitter_s=0.0003, call_s=0.0005)
         training = Training(machine)
         rubato.explore(self.captured(training), gpu=spec, captured_clock="1593/1410", clocks=CLOCKS, slack=10, power_limit=POWER_LIMIT_W,
-                       granularity=["pass", "iteration"], switching="latency=2ms", db=self.db)
+                       per=["pass", "run"], switching="latency=2ms", db=self.db)
         plan = self.folder / "plan.json"
-        rubato.run("export", "--plan", "latest", "--db", self.db, "--granularity", "pass", "--gpu", spec, "-o", plan)
+        rubato.run("export", "--plan", "latest", "--db", self.db, "--per", "pass", "--gpu", spec, "-o", plan)
         promised = rubato.load_plan(plan).chosen.promise
         self.assertLess(promised.energy_change_pct, -5)  # else there is nothing to verify
         # Kernels fitted at several clocks leave no split open; what is left are other fits to the same points and the error of the model.
@@ -86,6 +86,11 @@ class EndToEnd(WithProgram):
             off_pct = max(abs(row["measured_pct"] - row["promised_pct"]) for row in rows.values())
             if off_pct < 0.5:
                 break
+        setting, reading = found.calls
+        self.assertLess(reading.median_s, 0.0005)
+        self.assertTrue(0.0005 <= setting.median_s <= setting.p99_s, setting)  # what the simulated call takes
+        self.assertEqual(setting.calls, report.requests)
+        self.assertRegex(str(found), r"set a clock 0\.[5-9]\d\d ms \(99 %: [\d.]+ ms, \d+ calls\), to read energy 0\.0")
         self.assertEqual(report.granularity, "pass")
         self.assertEqual(machine.read()["core_asked"], 0)
         self.assertEqual(rows["energy"]["verdict"], "kept", rows)
@@ -103,7 +108,7 @@ class EndToEnd(WithProgram):
                              [("kept", report.plan_id), ("missed", report.plan_id)])
         self.assertIn("Measured savings beside the promised ones", rubato.run("show", "1", "--db", self.db))
         rubato.run("report", "--run", "1", "--db", self.db, "-o", self.folder / "page.html")
-        self.assertIn('"energy_verdict":"missed"', (self.folder / "page.html").read_text(encoding="utf-8"))
+        self.assertRegex((self.folder / "page.html").read_text(encoding="utf-8"), '"verifications":.*"missed"')
 
 
 if __name__ == "__main__":

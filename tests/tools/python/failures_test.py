@@ -9,7 +9,7 @@ from unittest import mock
 from parts import OnMachine, TWO_PASSES, document, plan, run_tests, until
 
 import rubato
-from rubato import held_clocks
+from rubato import devices, held_clocks
 from rubato.hardware import nvml
 from rubato.hardware.backends import NvmlBackend, release
 from rubato.errors import DataError, IoError, UsageError
@@ -153,6 +153,16 @@ class Failures(OnMachine):
                 self.assertIn(expected, self.apply_quietly(None).errors[0])
         for options in (dict(latency_s=-1.0), dict(backend=object())):
             self.assertEqual(len(self.apply_quietly(None, **options).errors), 1)
+    def test_ranks_of_launchers(self):
+        self.machine(gpus=4)
+        for environment, expected in (({}, (0, 0, None)), ({"RANK": "5", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "SLURM_PROCID": "0"}, (5, 1, 8)),
+                                      ({"SLURM_PROCID": "7", "SLURM_LOCALID": "3", "SLURM_STEP_NUM_TASKS": "8", "CUDA_VISIBLE_DEVICES": "3,2,1,0"}, (7, 0, 8)),
+                                      ({"SLURM_PROCID": "7", "SLURM_LOCALID": "3", "CUDA_VISIBLE_DEVICES": "2"}, (7, 2, None)),  # srun --gpus-per-task=1
+                                      ({"OMPI_COMM_WORLD_RANK": "6", "OMPI_COMM_WORLD_LOCAL_RANK": "2", "OMPI_COMM_WORLD_SIZE": "8"}, (6, 2, 8))):
+            with self.subTest(environment=environment), mock.patch.dict(os.environ, environment):
+                self.assertEqual((devices.rank_of("RANK"), devices.local_gpu(), devices.count_of("WORLD_SIZE")), expected)
+
+    def test_a_dry_run_needs_no_gpu(self):
         with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": "0", "LOCAL_RANK": "3"}):
             rubato.Applier(plan(), backend="dry", strict=True, **SAFE).close()
 

@@ -45,7 +45,7 @@ class Played:
         self.options = dict(options)
         if "event" in options:
             options["event"] = lambda: types.SimpleNamespace(query=lambda: True)  # there is no CUDA here
-        play = rubato.apply(document([dict(segments=THREE_PASSES)]), *arguments, backend="dry", granularity="pass", guard=False, strict=True, **options)
+        play = rubato.apply(document([dict(segments=THREE_PASSES)]), *arguments, backend="dry", per="pass", guard=False, strict=True, **options)
         mark, step = rubato.Applier.mark, rubato.Applier.step
 
         def seen_mark(applier, name):
@@ -183,16 +183,16 @@ class Recipes(OnMachine):
 
 
 class MegatronStage(unittest.TestCase):
-    """Megatron-LM's pipeline rank is the stage; it is known only when pretrain() has set its groups up."""
+    """The pipeline rank of Megatron-LM or Megatron-Bridge is the stage; it is known only when pretrain() has set its groups up."""
 
-    def seen(self, state):
+    def seen(self, state, name="megatron.training.training"):
         """What an applier is told in two steps of a forward pass each."""
         from rubato import megatron
 
         applier = mock.Mock(spec=["mark", "step", "set_stage"])
         schedules = types.SimpleNamespace(__name__="schedules", forward_step=lambda: None, backward_step=lambda: None)
         training = types.SimpleNamespace(__name__="training", train_step=lambda *_: schedules.forward_step())
-        with mock.patch.dict(sys.modules, {megatron.SCHEDULES: schedules, megatron.TRAINING: training, megatron.STATE: state}):
+        with mock.patch.dict(sys.modules, {megatron.SCHEDULES: schedules, name: training, megatron.STATE: state}):
             with megatron.marks(applier):
                 training.train_step()
                 training.train_step()
@@ -200,7 +200,8 @@ class MegatronStage(unittest.TestCase):
 
     def test_it_is_told_before_the_first_step(self):
         state = types.SimpleNamespace(get_pipeline_model_parallel_rank=lambda: 3)
-        self.assertEqual(self.seen(state), [mock.call.set_stage(3), mock.call.mark("forward"), mock.call.mark("forward")])
+        for name in ("megatron.training.training", "megatron.bridge.training.train"):
+            self.assertEqual(self.seen(state, name), [mock.call.set_stage(3), mock.call.mark("forward"), mock.call.mark("forward")])
 
     def test_without_groups_the_default_order_holds(self):
         def no_groups():
@@ -221,7 +222,7 @@ RANK = textwrap.dedent("""
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     seen = []
-    with rubato.apply(sys.argv[2] if rank == 0 else "none.json", model, optimizer, guard=False, strict=True, granularity="pass") as applier:
+    with rubato.apply(sys.argv[2] if rank == 0 else "none.json", model, optimizer, guard=False, strict=True, per="pass") as applier:
         for step in range(6):
             torch.manual_seed(10 * step + rank)
             loss = model(torch.randn(8, 64)).sum()

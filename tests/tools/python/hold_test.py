@@ -18,7 +18,7 @@ from parts import ROOT, OnMachine, plan, run_tests, until
 import rubato
 from rubato.__main__ import main
 from rubato.errors import IoError
-from rubato.hardware import guard, nvml
+from rubato.hardware import guard, lock, nvml
 from rubato.hardware.backends import DryBackend, NvmlBackend
 from rubato.hardware.hold import Hold
 from rubato.hardware.lock import lock_path
@@ -66,7 +66,11 @@ class Held(OnMachine):
             return main(words), said.getvalue()
 
 
+QUICKLY = mock.patch.object(lock, "HANDOVER_S", 0.05)  # how long a refusal waits
+
+
 class OneAtATime(Held):
+    @QUICKLY
     def test_the_second_says_who_is_first_and_leaves_the_clocks_alone(self):
         machine = self.machine()
         first = self.player()
@@ -86,6 +90,7 @@ class OneAtATime(Held):
         self.assertEqual(machine.read()["core_asked"], 900)
         self.assertEqual(machine.read()["resets"], resets)
 
+    @QUICKLY
     def test_within_one_process_too(self):
         self.machine()
         with rubato.Applier(plan(), strict=True, guard=False):
@@ -93,6 +98,7 @@ class OneAtATime(Held):
                 rubato.Applier(plan(), strict=True, guard=False)
         rubato.Applier(plan(), strict=True, guard=False).close()  # given back
 
+    @QUICKLY
     def test_each_gpu_has_its_own_lock(self):
         self.machine(gpus=3)
         with rubato.Applier(plan(), gpus=[0, 2], strict=True, guard=False):

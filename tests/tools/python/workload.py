@@ -22,7 +22,7 @@ def model_kernels(folder):
     At the limit of the card its sweep was measured on, which no kernel reaches.
     """
     db = folder / "truth.db"
-    rubato.explore("gpt3-xl", gpu="a100-sxm4-80gb", clocks=CLOCKS, granularity="iteration", power_limit=POWER_LIMIT_W, db=db)
+    rubato.explore("gpt3-xl", gpu="a100-sxm4-80gb", clocks=CLOCKS, per="run", power_limit=POWER_LIMIT_W, db=db)
     kernels = collections.defaultdict(dict)
     for cell in json.loads(rubato.run("export", "cells", "--db", db, "--json")):
         mem, core = cell["clock"].split("/")

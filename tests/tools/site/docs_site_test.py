@@ -27,7 +27,9 @@ def check_built(out):
     # Tables and lists are such: what GitHub takes for one, the site does too.
     glossary = (out / "glossary.html").read_text()
     assert "<table>" in glossary and "| --- |" not in glossary
-    assert "rubato sweep-latency" in (out / "commands.html").read_text()
+    assert "rubato latency-scan" in (out / "commands.html").read_text()
+    terms = (out / "terms.html").read_text()
+    assert terms.count("<table>") == 3 and "<td>limit not reached</td>" in terms and "<td>anchored</td>" in terms
 
 
 def check_from_disk(out):

@@ -5,10 +5,11 @@ Usage: answers_test.py RUBATO SOURCE_DIR
 """
 import json
 import re
+import subprocess
 import sys
 import unittest
 
-from program_case import FEW, PIPELINE, SOURCE, STAGES, ProgramCase
+from program_case import FEW, PIPELINE, RUBATO, SOURCE, STAGES, ProgramCase
 
 
 class Answers(ProgramCase):
@@ -17,13 +18,13 @@ class Answers(ProgramCase):
         self.run_program("explore", *FEW, "--odds", "0", "--db", "r.db")
         for command, answer in ((("replay", SOURCE / "docs/examples/run.pt.trace.json.gz"), "The model gives the run "),
                                 (("trace", "scale", "gpt3-small", "--pp", "1,2", "--slack", "1"), "With 1 % more time allowed, plans save "),
-                                (("sweep-latency", "gpt3-xl", "--latencies-us", "10,100"), "A device that runs on meanwhile: energy -"),
+                                (("latency-scan", "gpt3-xl", "--latencies-us", "10,100"), "A device that runs on meanwhile: energy -"),
                                 (("validate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb"), "Mean absolute error: time "),
                                 (("pipeline", "straggle", *PIPELINE, "--factor", "1.2"), "A pipeline that waits for a slower one: energy -"),
                                 (("pipeline", "scale", *PIPELINE, "--replicas", "2", "--global-batch", "8"), "In the same time: energy -"),
                                 (("pipeline", "compare", *PIPELINE), "Our plan in the time of the highest clocks: energy -"),
                                 (("pipeline", "front", *PIPELINE), "In the least time, "),
-                                (("pipeline", "sweep-latency", *PIPELINE, "--latencies-us", "10"), "A stage that waits for its clock: energy -"),
+                                (("pipeline", "latency-scan", *PIPELINE, "--latencies-us", "10"), "A stage that waits for its clock: energy -"),
                                 (("reproduce", "kareus2026"), "Energy of a block beside an all-reduce, "),
                                 (("verify", "--plan", SOURCE / "docs/examples/plan.json", "--measured", SOURCE / "docs/examples/ab.csv"), "Measured: energy -"),
                                 (("calibrate", SOURCE / "docs/examples/a100-sweep.csv", "--gpu", "a100-sxm4-80gb", "--kernels-only", "-o", "g.json"),
@@ -31,7 +32,7 @@ class Answers(ProgramCase):
                                 (("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db"), "The training run takes "),
                                 (("suggest", "gpt3-xl", "--points", "2"), "Measure every kernel at 2 clocks next"),
                                 (("remeasure", "gpt3-xl", "--campaigns", "5"), "A plan per kernel that promises -"),
-                                (("compare", "1", "1", "--db", "r.db"), "1 questions in both, 0 differ")):
+                                (("compare", "1", "1", "--db", "r.db"), "Run 1 uses as much energy as run 1, and as much time.")):
             lines = self.run_program(*command).stdout.splitlines()
             said = next(i for i, line in enumerate(lines) if i > 0 and not line.startswith("  "))  # below a heading of some lines
             self.assertTrue(lines[said].startswith(answer), lines[:4])
@@ -40,7 +41,7 @@ class Answers(ProgramCase):
     def test_every_exploration_has_the_same_five_lines(self):
         """Of a trace, a capture, ranks and stages, on every width; JSON has the same words."""
         ranks = sorted((SOURCE / "docs/examples/pipeline").glob("rank*.pt.trace.json.gz"))
-        for work in (("gpt3-xl",), (SOURCE / "docs/examples/run.pt.trace.json.gz",), (*ranks, "--granularity", "iteration,gpu"), STAGES,
+        for work in (("gpt3-xl",), (SOURCE / "docs/examples/run.pt.trace.json.gz", "--clocks", "coarse"), (*ranks, "--per", "run,gpu", "--clocks", "coarse"), STAGES,
                      ("gpt3-small", "--stages", "2")):
             said = json.loads(self.run_program("explore", *work, "--slack", "5", "--json").stdout)
             shown = self.run_program("explore", *work, "--slack", "5", "--wide").stdout
@@ -64,10 +65,42 @@ class Answers(ProgramCase):
             self.assertRegex(shown, rf"(?m)^{name} .* {row['captured_ms'] * per_ms:.4g} {unit} .* {row['predicted_ms'] * per_ms:.4g} {unit} ")
 
     def test_a_note_of_several_plans_is_shown_once(self):
-        self.run_program("explore", "--granularity", "kernel", "--slack", "1,2", "--db", "r.db")
-        shown = " ".join(self.run_program("show", "--db", "r.db").stdout.split())
-        self.assertEqual(shown.count("changes ignored: chosen as if changes of clock were free; 'counted' is the same plan where a change takes 22 ms"), 1)
-        self.assertRegex(shown, r"granularity segment plans with that; plan 1, 2\. not applicable: [^.]*; plan 1, 2\. slack missed: [^.]*; plan 1, 2\.")
+        self.run_program("explore", "--per", "kernel", "--slack", "1,2", "--db", "r.db", status=1)
+        shown = " ".join(self.run_program("show", "r.db", "--notes").stdout.split())
+        self.assertEqual(shown.count("changes ignored: chosen as if switches were free; the table has the same plan with the cost of its switches, each of 22 ms"), 1)
+        self.assertRegex(shown, r"plans per segment are chosen with that cost; plan 1, 2\. not applicable: [^.]*; plan 1, 2\. slack missed: [^.]*; plan 1, 2\.")
+
+    def test_what_bolder_odds_would_save_comes_when_they_are_asked_for(self):
+        for work in (("gpt3-xl",), (SOURCE / "docs/examples/run.pt.trace.json.gz", "--per", "run")):
+            note = re.search(r"a plan with (\d+) % odds of being in time would save ([\d.]+) %: --odds (\d+)", self.run_program("explore", *work, "--slack", "5").stdout.replace("\n  ", " "))
+            bolder = re.search(r"Saves +([\d.]+) % energy.*?\(> ?(\d+) % odds|Saves +([\d.]+) % energy[^(]*\([^)]*\), time [^(]*\((\d+) % odds",
+                               self.run_program("explore", *work, "--slack", "5", "--odds", note[3]).stdout)
+            saved, odds = [float(word) for word in bolder.groups() if word]
+            self.assertGreaterEqual(saved, float(note[2]) - 0.05)
+            self.assertGreaterEqual(odds, float(note[3]))
+
+    def test_notes_are_three_at_most_and_all_of_them_when_asked(self):
+        """The same in words everywhere: terminal, JSON, database, show and the page."""
+        self.run_program("trace", "gen", "gpt3-xl", "--batch", "8", "--optimizer", "-o", "large.json")
+        explore = ("explore", "large.json", "--slack", "5")
+        answer = json.loads(self.run_program(*explore, "--json", "--db", "r.db").stdout)["answer"][0]
+        notes = answer["notes"].split("\n")
+        self.assertGreater(len(notes), 3, notes)
+        self.assertRegex(notes[0], r"a plan with \d+ % odds of being in time would save [\d.]+ %: --odds \d+$")
+        stored = [row["text"] for row in json.loads(self.run_program("query", "r.db", "--json", "SELECT text FROM screens WHERE label = 'note' ORDER BY position").stdout)]
+        self.assertEqual(stored, notes)
+        for words, more in ((explore, "--list notes"), (("show", "r.db"), "--notes")):
+            shown = self.run_program(*words).stdout
+            self.assertEqual(shown.count("note: "), 3, shown)
+            self.assertIn(f"{len(notes) - 3} more: {more}", shown)
+        shown = " ".join(self.run_program("show", "r.db", "--notes").stdout.split())
+        listed = " ".join(self.run_program(*explore, "--list", "notes").stdout.split())
+        for note in notes:
+            self.assertIn(f"note: {note}", shown)
+            self.assertIn(f"note: {note}", listed)
+        self.run_program("report", "--db", "r.db", "-o", "r.html")
+        page = json.loads(re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', (self.folder / "r.html").read_text(), re.DOTALL)[1])
+        self.assertEqual(page["answer"]["notes"], notes)
 
     def test_impact_counts_changes_of_clock(self):
         """Of the latest run the plan that can be kept, and of one that cannot what it takes as played."""
@@ -87,17 +120,17 @@ class Answers(ProgramCase):
         said = " ".join(self.run_program(*impact).stdout.split())
         self.assertIn(f"plan {by_grain['segment']['plan_id']} per segment (relaxed_waste, slack 1 %)", said)
         self.assertIn("The training run takes ", said)
-        self.assertIn("changes counted: planned where a change takes 22 ms", said)
+        self.assertIn("changes counted: chosen with the cost of switches, each of 22 ms", said)
 
     def test_an_exported_plan_says_which_it_is(self):
-        self.run_program("explore", "gpt3-xl", "--goal", "edp,energy", "--granularity", "iteration", "--db", "r.db")
+        self.run_program("explore", "gpt3-xl", "--goal", "edp,energy", "--per", "run", "--db", "r.db")
         told = self.run_program("export", "--db", "r.db", "--plan", "latest", "-o", "p.json").stderr
         change = json.loads((self.folder / "p.json").read_text())["plans"][0]["promise"]["energy_change_pct"]
-        self.assertIn(f"per iteration (edp): energy {change:+.2f} %, time ", told)
+        self.assertIn(f"per run (edp): energy {change:+.2f} %, time ", told)
 
     def test_impact_knows_what_generated_traces_train(self):
         self.run_program("trace", "gen", "gpt3-small", "--batch", "4", "--seq", "512", "--tp", "2", "-o", "step.json")
-        self.run_program("explore", "step.json", "--granularity", "iteration", "--slack", "20", "--db", "r.db")
+        self.run_program("explore", "step.json", "--per", "run", "--slack", "20", "--db", "r.db")
         filled = re.sub(r"value = nan", "value = 64", self.run_program("impact", "--template").stdout).replace('= ""', '= "x"').replace("# host_w", "# host_w")
         (self.folder / "run.toml").write_text(filled)
         rows = json.loads(self.run_program("impact", "run.toml", "--db", "r.db", "--json").stdout)["impact"]
@@ -112,7 +145,7 @@ class Answers(ProgramCase):
         captures = SOURCE / "tests/captures"
         for number, (capture, steps, gpus) in enumerate(((("--gpu", "a100-sxm4-80gb", captures / "traces/kineto_a100_ddp2_resnet.json.gz"), 3, 1),
                                                          ((captures / "multirank/dlrm_v100_8rank/*",), 1, 8)), 1):
-            self.run_program("explore", *capture, "--granularity", "kernel", "--slack", "1", "--db", "r.db")
+            done = subprocess.run([RUBATO, "explore", *map(str, capture), "--per", "kernel", "--slack", "1", "--db", "r.db"], cwd=self.folder, capture_output=True)
             run = json.loads(self.run_program("query", "--db", "r.db", "--json", f"SELECT * FROM v_runs WHERE run_id = {number}").stdout)[0]
             plan = json.loads(self.run_program("query", "--db", "r.db", "--json", f"SELECT * FROM v_plans WHERE run_id = {number}").stdout)[0]
             rows = json.loads(self.run_program("impact", "run.toml", "--db", "r.db", "--plan", str(number), "--json").stdout)["impact"]
@@ -124,8 +157,9 @@ class Answers(ProgramCase):
             self.assertAlmostEqual(rows[1]["change_low_pct"], plan["energy_change_low_pct"], places=9)
             self.assertAlmostEqual(rows[0]["change_high_pct"], plan["time_change_high_pct"], places=9)
             said = " ".join(self.run_program("impact", "run.toml", "--db", "r.db", "--plan", str(number)).stdout.split())
+            self.assertEqual(done.returncode, 0 if plan["in_time"] else 1)  # late or not with its switches
             late = "" if plan["in_time"] else ", late"
-            self.assertIn(f"plan {number} per kernel (relaxed_waste, slack 1 %), changes of clock counted{late} The training run takes ", said)
+            self.assertIn(f"plan {number} per kernel (relaxed_waste, slack 1 %), switches counted{late} The training run takes ", said)
             self.assertIn(f"What was captured is taken as {steps} iteration", said)
         told = self.run_program("impact", SOURCE / "docs/examples/training-run.toml", "--db", "r.db", "--plan", "2", status=3).stderr
         self.assertIn("capture run 2 does not say what it trains; expected tokens_per_iteration and gpus_per_replica", told)

@@ -156,25 +156,17 @@ TEST(OutputTable, WhatIsForPeopleIsInTablesOnly) {
   EXPECT_EQ(table.render(OutputFormat::json_lines), "{\"low\":-1.25,\"high\":2.0}\n");
 }
 
+TEST(Wrapped, KeepsANumberWithItsUnit) {
+  EXPECT_EQ(wrapped("saves just 12 % of it", 13), "saves just\n  12 % of it\n");
+  EXPECT_EQ(wrapped("at core 1410 MHz, too", 15), "at core\n  1410 MHz, too\n");
+  EXPECT_EQ(wrapped("aaaa 12 steps", 9), "aaaa 12\n  steps\n");  // no unit
+}
+
 TEST(Wrapped, BreaksAtBlanksAndLeavesLinesToTypeWhole) {
   EXPECT_EQ(wrapped("one two three four\n  as it is, however long\n", 9),
             "one two\n  three\n  four\n  as it is, however long\n");
   EXPECT_EQ(wrapped("a-word-beyond-it b\n", 6), "a-word-beyond-it\n  b\n");
   EXPECT_EQ(wrapped("exactly 9\n\nµµµ µµ\n", 9), "exactly 9\n\nµµµ µµ\n");
-}
-
-TEST(Wrapped, HelpGoesOnBelowItsTextsAndLeavesExamplesWhole) {
-  const std::string name = "  --gpu TEXT                  ", under(30, ' ');
-  const std::string words = "eight letters, and more words than one line of sixty has";
-  EXPECT_EQ(wrapped_help(name + words + "\n", 60),
-            name + "eight letters, and more words\n" + under + "than one line of sixty has\n");
-  const std::string example = "  rubato explore " + std::string(80, 'x') + "\n";
-  EXPECT_EQ(wrapped_help(example, 60), example);
-  // Lines of a paragraph that were broken by hand become one; short ones stay.
-  EXPECT_EQ(wrapped_help(std::string(80, 'a') + "\nb c\nExample:\n", 100),
-            std::string(80, 'a') + " b c\nExample:\n");
-  EXPECT_EQ(wrapped_help(std::string(80, 'a') + "\nExamples:\n", 100),
-            std::string(80, 'a') + "\nExamples:\n");
 }
 
 TEST(OutputTable, ColoursTitlesAndChanges) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 
@@ -75,6 +76,18 @@ TEST(ProgressLine, ComesLateAndGoes) {
   EXPECT_TRUE(on_terminal([] {
                 ProgressLine(at_once).show({.done = 1, .total = 2});
               }).ends_with("\r\x1b[K"));
+}
+
+TEST(ProgressLine, IsShownInANotebookToo) {
+  const auto shown = [] {
+    testing::internal::CaptureStderr();
+    ProgressLine(at_once).show({.done = 1, .total = 2});
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(shown(), "");
+  ::setenv("RUBATO_PROGRESS", "1", 1);
+  EXPECT_TRUE(shown().starts_with("\r\x1b[K1 of 2 (50 %)"));
+  ::unsetenv("RUBATO_PROGRESS");
 }
 
 }  // namespace

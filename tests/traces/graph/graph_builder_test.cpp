@@ -1,6 +1,8 @@
 #include "traces/graph/graph_builder.hpp"
 
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -237,6 +239,43 @@ TEST(MainStreams, ComputeLongestCollectivesDoNotCount) {
   add(a, reduce, 9.0);
   add(c, reduce, 1.0);
   EXPECT_EQ(main_streams(std::move(builder).build("main").graph), (std::vector{b, c}));
+}
+
+// A host that makes a call each `own_s`, and waits for the GPU after each fourth.
+ExecutionGraph called_each(double own_s) {
+  Letters run;
+  std::optional<DraftId> called, launched;
+  for (int i = 0; i < 12; ++i) {
+    const DraftId call = run.host(static_cast<double>(i));
+    if (called) run.builder.add_arc(*called, call, own_s, ArcKind::host_order);
+    if (launched && i % 4 == 0) run.builder.add_arc(*launched, call, 0.01, ArcKind::sync);
+    const DraftId launch = run.launch(std::string(1, static_cast<char>('a' + i)), i, i % 4 + 0.5);
+    if (launched) run.builder.add_arc(*launched, launch, 0.0, ArcKind::stream_order);
+    run.builder.add_arc(call, launch, 0.02, ArcKind::launch_call);
+    called = call;
+    launched = launch;
+  }
+  return std::move(run.builder).build("test").graph;
+}
+
+// A profiler doubles what the host takes between its calls: the time of the run without it tells.
+TEST(HostTime, OfAStretchedHostIsFoundByTheTimeOfTheRun) {
+  const ExecutionGraph own = called_each(1.5), stretched = called_each(3.0);
+  std::vector<double> duration_s, start_s(own.size()), found_s(own.size());
+  for (const Activity& activity : own.activities()) duration_s.push_back(activity.duration_s);
+  const double span_s = earliest_starts(own, duration_s, start_s);
+  const double factor = host_time_factor(stretched, span_s).value();
+  EXPECT_NEAR(factor, 0.5, 1e-6);
+  earliest_starts(stretched.with_host_time(factor), duration_s, found_s);
+  for (std::size_t i = 0; i < own.size(); ++i) EXPECT_NEAR(found_s[i], start_s[i], 1e-5);
+  const double captured_s = earliest_starts(stretched, duration_s, found_s),
+               least_s = earliest_starts(own.with_host_time(0.0), duration_s, found_s);
+  EXPECT_EQ(host_time_factor(stretched, captured_s), 1.0);
+  EXPECT_EQ(host_time_factor(stretched, 2.0 * captured_s), 1.0);
+  const ExecutionGraph none =
+      stretched.with_host_time(host_time_factor(stretched, least_s).value());
+  EXPECT_NEAR(earliest_starts(none, duration_s, found_s), least_s, 1e-6);
+  EXPECT_EQ(host_time_factor(stretched, 0.99 * least_s), std::nullopt);
 }
 
 }  // namespace

@@ -97,6 +97,37 @@ TEST(LostCalls, LaunchesWithoutACallAreOfTheProcessOfTheirStream) {
   EXPECT_FALSE(has_arc(graph, "b > host 105: sync"));
 }
 
+// A process of two devices, of which one was over before the other, or still works when the wait
+// for the other is over: times of the one move nothing behind the wait.
+TEST(DeviceSync, WaitsForItsOwnDeviceAlone) {
+  enum class Said { by_file, by_last_launch, by_time };
+  for (const auto& [said, other_ns] : {std::pair{Said::by_file, 900'000},
+                                       {Said::by_last_launch, 900'000},
+                                       {Said::by_last_launch, 20'000},
+                                       {Said::by_time, 900'000},
+                                       {Said::by_time, 20'000}}) {
+    MadeRun run(2);
+    const bool other_first = said == Said::by_last_launch;
+    if (other_first) run.launch(1, run.kernel("other"), other_ns);
+    run.launch(0, run.kernel("a"), 100'000);
+    if (!other_first) run.launch(1, run.kernel("other"), other_ns);
+    run.sync_stream(0);
+    run.launch(0, run.kernel("next"), 10'000);
+    Capture capture = std::move(run).finish();
+    capture.devices.push_back({1, "A100"});
+    capture.streams[1].device = 1;
+    capture.calls[2].kind = CallKind::device_sync;
+    if (said != Said::by_file) capture.calls[2].stream.reset();
+    const CaptureGraph made = capture_graph(capture);
+    std::vector<std::string> waits;
+    for (const std::string& arc : arc_texts(made.graph)) {
+      if (arc.find(": sync") != std::string::npos) waits.push_back(arc.substr(0, arc.find(" > ")));
+    }
+    EXPECT_EQ(waits, std::vector<std::string>{"a"}) << static_cast<int>(said);
+    EXPECT_EQ(made.ranks.notes, std::vector<std::string>{}) << static_cast<int>(said);
+  }
+}
+
 TEST(LostCalls, SaysWhichCallsItDoesNotBelieve) {
   const auto notes = [](const Capture& capture) { return capture_graph(capture).ranks.notes; };
   MadeRun run(1);
@@ -110,22 +141,22 @@ TEST(LostCalls, SaysWhichCallsItDoesNotBelieve) {
   EXPECT_EQ(notes(capture), std::vector<std::string>{});
   Capture late = capture;
   late.launches.back().start_ns -= 10'000;  // before its call
-  EXPECT_EQ(notes(late), std::vector<std::string>{
-                             "1 launches begin before their call, which clocks cannot tell: "
-                             "these calls are left out"});
+  EXPECT_EQ(notes(late),
+            std::vector<std::string>{"1 launches begin before their host call, an error of the "
+                                     "recorded times: these calls are ignored"});
   Capture early = capture;
   early.launches[1].duration_ns += 8'000;  // beyond the end of the wait
   EXPECT_EQ(notes(early),
-            std::vector<std::string>{"1 times the host went on before what it waited for was over: "
-                                     "these waits are left out"});
+            std::vector<std::string>{"1 waits of the host end before the work that they wait for: "
+                                     "these waits are ignored"});
   Capture long_wait = capture;
   long_wait.calls[3].duration_ns = 2'000'000;
   long_wait.calls[4].start_ns += 2'000'000;
   long_wait.launches[2].start_ns += 2'000'000;
   long_wait.launches[2].launch_ns = long_wait.calls[4].start_ns;
   EXPECT_EQ(notes(long_wait),
-            std::vector<std::string>{"1 waits of the host, 2.0 ms in all, are for nothing that was "
-                                     "recorded: they are taken to last as long at any clock"});
+            std::vector<std::string>{"1 waits of the host (2.0 ms in all) have no recorded cause: "
+                                     "they are assumed to take as long at any clock"});
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,7 +22,6 @@
 #include "tests/traces/graph/graph_text.hpp"
 #include "tests/traces/graph/made_ranks.hpp"
 #include "traces/graph/capture_graph.hpp"
-#include "traces/graph/step_clocks.hpp"
 #include "traces/import/readers.hpp"
 #include "traces/pipeline/captured_ranks.hpp"
 #include "traces/pipeline/orders.hpp"
@@ -240,6 +241,40 @@ TEST(RankJoin, SendsMeetTheirReceives) {
   EXPECT_EQ(joined.offset_ns[1] - joined.offset_ns[0], -400 * us);
 }
 
+// Makespan of a graph whose lags are replaced by the medians of their kind, so that its structure
+// and a handful of numbers must tell when everything runs. A kind is that of the arc, and whether
+// each of its ends lasts or is a moment.
+double span_with_usual_lags_s(const ExecutionGraph& graph) {
+  const auto slack_s = [&](const GraphArc& arc, std::size_t to) {
+    return graph.activities()[to].start_s - graph[arc.from].end_s();
+  };
+  const auto kind_of = [&](const GraphArc& arc, std::size_t to) {
+    return std::tuple(arc.kind, graph[arc.from].duration_s == 0.0,
+                      graph.activities()[to].duration_s == 0.0);
+  };
+  const auto each_arc = [&](const auto& visit) {
+    for (std::size_t i = 1; i < graph.size(); ++i) {
+      for (const GraphArc& arc : graph.arcs_into(id_at<ActivityId>(i))) visit(arc, i);
+    }
+  };
+  std::map<std::tuple<ArcKind, bool, bool>, std::vector<double>> deciding_s;
+  each_arc([&](const GraphArc& arc, std::size_t to) {
+    double least_s = std::numeric_limits<double>::infinity();
+    for (const GraphArc& other : graph.arcs_into(id_at<ActivityId>(to)))
+      least_s = std::min(least_s, slack_s(other, to));
+    if (slack_s(arc, to) <= least_s) deciding_s[kind_of(arc, to)].push_back(slack_s(arc, to));
+  });
+  for (auto& [kind, slacks_s] : deciding_s) std::ranges::sort(slacks_s);
+  std::vector<double> end_s(graph.size(), 0.0);
+  each_arc([&](const GraphArc& arc, std::size_t to) {
+    const auto& slacks_s = deciding_s[kind_of(arc, to)];
+    const double lag_s = slacks_s.empty() ? 0.0 : slacks_s[slacks_s.size() / 2];
+    const double ready_s = end_s[index(arc.from)] + lag_s;
+    end_s[to] = std::max(end_s[to], ready_s + graph.activities()[to].duration_s);
+  });
+  return *std::ranges::max_element(end_s);
+}
+
 TEST(PipelinePasses, EightStagesOfAMegatronRunAreReplayed) {
   const auto folder = captured("multirank/primus_pp8");
   std::vector<Capture> stages;
@@ -254,8 +289,6 @@ TEST(PipelinePasses, EightStagesOfAMegatronRunAreReplayed) {
       reference_ms[std::stoi(std::string(cells[1]))] = std::stod(std::string(cells[2]));
   }
   ASSERT_EQ(reference_ms.size(), 20u);
-  const std::vector<double> errors = usual_lag_errors(stages);
-  ASSERT_EQ(errors.size(), 20u);
   double worst = 0.0, sum_s = 0.0;
   for (int iteration = 2; iteration <= 20; ++iteration) {
     std::vector<Capture> captures;
@@ -266,8 +299,7 @@ TEST(PipelinePasses, EightStagesOfAMegatronRunAreReplayed) {
     EXPECT_EQ(made.ranks.messages.size(), 2u * 7 * 16);
     EXPECT_NEAR(1e3 * span_s / reference_ms[iteration], 1.0, 1e-4) << iteration;
     EXPECT_LE(replay_error_s(made.graph), 1e-9);
-    const double error = errors[static_cast<std::size_t>(iteration) - 1];
-    EXPECT_EQ(error, span_with_usual_lags_s(made.graph) / span_s - 1.0);
+    const double error = span_with_usual_lags_s(made.graph) / span_s - 1.0;
     EXPECT_LE(std::abs(error), 2e-3) << iteration;
     worst = std::max(worst, std::abs(error));
     sum_s += span_s;

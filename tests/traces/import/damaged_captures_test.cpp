@@ -125,8 +125,8 @@ TEST_F(DamagedCaptures, KinetoSizesThatNoGpuHas) {
 TEST_F(DamagedCaptures, NsightSystems) {
   refused(nsight("a.sqlite", "DROP TABLE StringIds"), "there is no table StringIds",
           "nsys export --type sqlite");
-  refused(nsight("b.sqlite", "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN gridX"), "gridX",
-          "export again with a current");
+  refused(nsight("b.sqlite", "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN streamId"),
+          "streamId", "export again with a current");
   refused(nsight("c.sqlite", "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL"),
           "there are no kernels in it");
   const std::string bad = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ";

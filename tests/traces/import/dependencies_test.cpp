@@ -95,7 +95,8 @@ TEST_F(KinetoDependencies, SyncEventsNameStreamsAndRecords) {
       call("cudaStreamSynchronize", 5, 70, 6, 15) + sync("Stream Sync", 20, 6, "") +
       call("cudaEventSynchronize", 5, 90, 7) +
       sync("Event Sync", -1, 7, R"(,"wait_on_stream":7,"wait_on_cuda_event_record_corr_id":-1)") +
-      call("cudaDeviceSynchronize", 5, 100, 8) + call("cudaFuncSetAttribute", 5, 110, 9) +
+      call("cudaDeviceSynchronize", 5, 100, 8) + sync("Context Sync", -1, 8, "") +
+      call("cudaFuncSetAttribute", 5, 110, 9) +
       // A wait of a stream without work, and one in a file of 2023, which names no record.
       call("cudaStreamWaitEvent", 5, 120, 10) +
       sync("Stream Wait Event", 33, 10, R"(,"wait_on_stream":7)") +
@@ -120,7 +121,7 @@ TEST_F(KinetoDependencies, SyncEventsNameStreamsAndRecords) {
                                        expected(CallKind::launch, 50, 1, {}, {}),
                                        expected(CallKind::stream_sync, 70, 1, {}, {}, 15),
                                        expected(CallKind::event_sync, 90, {}, {}, 0),
-                                       expected(CallKind::device_sync, 100, {}, {}, {}),
+                                       expected(CallKind::device_sync, 100, 0, {}, {}),
                                        expected(CallKind::stream_wait, 120, {}, {}, 0)}));
 }
 

@@ -81,6 +81,9 @@ TEST(KernelWork, OptimizersTellTheirChunks) {
             (NameWork{elements, elements * 3 * 4, Dtype::fp32}));
   EXPECT_EQ(of(name("TensorListMetadata<1>", "BinaryOpScalarFunctor<float, 1, 1, 0>")),
             (NameWork{elements, elements * 2 * 4, Dtype::fp32}));
+  EXPECT_EQ(of(name("TensorListScalarListMetadata<float, 3>",
+                    "PointwiseOpScalarListFunctor<c10::BFloat16, 3, 3, 0>")),
+            (NameWork{elements, elements * 4 * 2, Dtype::bf16}));
   EXPECT_EQ(
       of(name("FusedOptimizerTensorListMetadata<4>", "FusedAdamMathFunctor<float, 4, x, true>")),
       (NameWork{elements, elements * 7 * 4, Dtype::fp32}));

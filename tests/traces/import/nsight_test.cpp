@@ -84,6 +84,9 @@ TEST_F(Nsight, GpusAreNamedWhateverTheirNumbers) {
   EXPECT_EQ(name("INSERT INTO TARGET_INFO_GPU VALUES (1, 'A'), (2, 'A');"), "A");
   EXPECT_EQ(name(two + "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, 3);"), "B");
   EXPECT_EQ(name(two + "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (77, 0, 3), (78, 0, 3);"), "B");
+  EXPECT_EQ(name(two + "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1; INSERT INTO "
+                       "TARGET_INFO_CUDA_DEVICE VALUES (1, 1, 0);"),
+            "A");
 }
 
 TEST_F(Nsight, ComputeInBothForms) {
@@ -121,6 +124,8 @@ TEST_F(Nsight, ComputeInBothForms) {
       file("bad.csv", head + "\"0\",\"k\",\"gpu__time_duration.sum\",\"fortnight\",\"1\"\n");
   expect_error<DataError>([&] { (void)import_capture(bad); }, "'1' 'fortnight'",
                           "--print-units base");
+  const auto none = file("none.csv", head + "\"0\",\"k\",\"gpu__time_duration.sum\",\"\",\"1\"\n");
+  expect_error<DataError>([&] { (void)import_capture(none); }, "'1' ''", "--print-units base");
 }
 
 // One file as locales write it: what a cell alone cannot tell ("117.120"), others of its file do.

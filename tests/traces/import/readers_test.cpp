@@ -40,6 +40,32 @@ TEST(OperatorWork, FollowsFromShapes) {
   EXPECT_EQ(operator_work(call("aten::item", {{}})).source, WorkSource::unknown);
 }
 
+// Bytes of the places that indices name, read and written once; of a reduction its operand. What
+// they are counted in is the whole table, cache or row of logits, which nothing touches.
+TEST(OperatorWork, IndexedOperatorsMoveWhatTheirIndicesName) {
+  using Dims = std::vector<std::vector<std::uint64_t>>;
+  const auto bytes = [](const char* name, Dims dims, std::vector<std::string> values = {}) {
+    std::vector<Dtype> dtypes;
+    for (const auto& d : dims)  // indices have whole numbers, of no known type
+      dtypes.push_back(d == std::vector<std::uint64_t>{6} ? Dtype::unknown : Dtype::fp16);
+    return operator_work({name, std::move(dims), std::move(dtypes), std::move(values)}).dram_bytes;
+  };
+  const double table_rows = 2.0 * 2 * 6 * 40;
+  EXPECT_EQ(bytes("aten::embedding", {{900, 40}, {6}}), table_rows);
+  EXPECT_EQ(bytes("aten::index_select", {{900, 40}, {}, {6}}, {"", "0", ""}), table_rows);
+  EXPECT_EQ(bytes("aten::index_select", {{40, 900}, {}, {6}}, {"", "1", ""}), table_rows);
+  EXPECT_EQ(bytes("aten::gather", {{900, 40}, {}, {6}}), 2.0 * 2 * 6);
+  EXPECT_EQ(bytes("aten::nll_loss_forward", {{6, 900}, {6}, {}, {}, {}}), 2.0 * 2 * 6);
+  EXPECT_EQ(bytes("aten::nll_loss_backward", {{}, {6, 900}, {6}, {}, {}, {}, {}}), 2.0 * 2 * 6);
+  EXPECT_EQ(bytes("aten::index_add_", {{900, 40}, {}, {6}, {6, 40}}), table_rows);
+  EXPECT_EQ(bytes("_C_cache_ops::reshape_and_cache_flash",
+                  {{6, 8, 4}, {6, 8, 4}, {1000, 16, 8, 4}, {1000, 16, 8, 4}, {6}}),
+            2.0 * 2 * 2 * 6 * 8 * 4);
+  EXPECT_EQ(bytes("aten::sum", {{900, 40}, {}, {}, {}}, {"", "[0]", "True", ""}), 2.0 * 900 * 40);
+  EXPECT_EQ(bytes("aten::max", {{900, 40}}), 2.0 * 900 * 40);
+  EXPECT_EQ(bytes("aten::max", {{900, 40}, {900, 40}}), 3 * 2.0 * 900 * 40);  // of two, by element
+}
+
 // As PyTorch records its operators: where they say that they are causal, and what comes first.
 struct AttentionRow {
   const char* name;

@@ -1,6 +1,7 @@
 // rubato replay: a captured run against the model, and under other clocks.
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 
@@ -17,8 +18,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/replay_tables.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/drawing/page_parts.hpp"
-#include "tools/drawing/replay_page.hpp"
+#include "tools/drawing/page.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
@@ -35,13 +35,14 @@ namespace rubato {
 namespace {
 
 struct ReplayOptions {
-  std::string trace, gpu, clocks, step;
-  std::string db, page, perfetto;
+  std::string trace, gpu, clocks;
+  std::string db, page, timeline;
+  StepOptions step;
   CapturedClockOptions captured;
   std::string table;
   std::optional<double> power_limit_w;
   std::uint32_t device = 0;
-  bool per_kernel = false, partial = false;
+  bool per_kernel = false;
   OutputFormat format = OutputFormat::table;
 };
 
@@ -120,6 +121,34 @@ std::string verdict_text(const ReplayComparison& comparison) {
   return text;
 }
 
+std::string change_text(double now, double before) {
+  return before > 0.0 ? format_signed(100.0 * (now / before - 1.0), 2) : "-";
+}
+
+// Predicted beside captured time, and how much of the GPU time was compared and met.
+std::string replay_answer(const ReplayComparison& comparison) {
+  const ReplayTotals& t = comparison.totals;
+  double within_s = 0.0, compared_s = 0.0, all_s = 0.0;
+  for (const ReplayRow& row : comparison.kernels) {
+    all_s += row.captured_s;
+    const Verdict verdict = verdict_of(row);
+    if (verdict == Verdict::within) within_s += row.captured_s;
+    if (row.time_error) compared_s += row.captured_s;
+  }
+  const auto share = [&](double s) { return 100.0 * s / std::max(all_s, 1e-12); };
+  std::string answer =
+      fmt::format("The model gives the run {}; it took {}: {} %.", time_text(t.predicted_s),
+                  time_text(t.captured_s), change_text(t.predicted_s, t.captured_s));
+  if (comparison.measured) {
+    const double measured_j = comparison.measured->energy_j;
+    answer += fmt::format(" Energy {:.1f} J; the log says {:.1f} J: {} %.", t.predicted_j,
+                          measured_j, change_text(t.predicted_j, measured_j));
+  }
+  return answer +
+         fmt::format(" {:.0f} % of the GPU time was compared, {:.0f} % is within {:.0f} %.",
+                     share(compared_s), share(within_s), 100.0 * verdict_tolerance);
+}
+
 void print_all(const ReplayOptions& o, const ReplayRequest& request, const GpuSpec& spec,
                const ReplayComparison& comparison, const std::optional<PowerEvidence>& power) {
   const Shown shown{request.replayed_clock != request.captured_clock, power.has_value()};
@@ -168,9 +197,47 @@ void print_all(const ReplayOptions& o, const ReplayRequest& request, const GpuSp
   }
 }
 
+std::string page_of(const ReplayRequest& request, const CaptureReplay& replay,
+                    const ReplayComparison& comparison, const std::optional<PowerEvidence>& power) {
+  const Shown shown{true, power.has_value()};
+  const OutputTable runs = runs_table(request, comparison),
+                    classes = rows_table(comparison.classes, "class", shown),
+                    kernels = rows_table(comparison.kernels, "kernel", shown),
+                    steps = steps_table(comparison.steps, shown),
+                    coverage = coverage_table(comparison.coverage);
+  const GpuSpec& spec = replay.spec();
+  return drawn_page(
+      {fmt::format("Replay of {}", replay.capture().name),
+       fmt::format("{} on {}", request.trace_file, spec.title), replay_answer(comparison),
+       fmt::format(
+           "clocks of the capture: {}; model error: {}{}{}", request.captured_clock,
+           model_error_text(spec),
+           power ? fmt::format("; power log {}: {}", power->log->file, text_of(power->alignment))
+                 : "",
+           spec.calibrated ? "" : ". This GPU is not calibrated: its numbers are rough")},
+      std::array{
+          PagePart{.name = "kernels",
+                   .title = "Predicted over captured",
+                   .text = fmt::format("The band is {:.0f} %. A larger mark is a larger share "
+                                       "of the time.",
+                                       100.0 * verdict_tolerance),
+                   .table = &kernels,
+                   .charts = fmt::format(R"([{{"title": "Time of the launches of a kernel",
+                     "pairs": [["compared_ms", "predicted_ms", "kernels"]], "log": "xy",
+                     "diagonal": true, "band": {0}, "by": "verdict", "weight": "captured_ms"}},
+                     {{"title": "Error over the time of a kernel", "x": "captured_ms", "y":
+                     ["error_pct"], "half": "error_90_pct", "log": "x", "band": {0}, "by":
+                     "verdict", "weight": "captured_ms"}}])",
+                                         100.0 * verdict_tolerance)},
+          PagePart{.name = "runs", .title = "The run, four times", .table = &runs},
+          PagePart{.name = "coverage", .title = "Where times come from", .table = &coverage},
+          PagePart{.name = "classes", .title = "Classes", .table = &classes},
+          PagePart{.name = "steps", .title = "Steps", .table = &steps}});
+}
+
 // Shipped traces by name, our own files, and those of other tools.
 Capture read_capture(const ReplayOptions& o) {
-  const ImportOptions options{.partial = o.partial};
+  const ImportOptions& options = o.step.import;
   if (!std::filesystem::exists(o.trace)) return as_capture(load_trace(o.trace));
   if (is_trace(capture_format(o.trace))) return as_capture(import_trace(o.trace, options));
   Capture capture = import_capture(o.trace, options);
@@ -184,7 +251,7 @@ Capture read_capture(const ReplayOptions& o) {
 Capture chosen_capture(const ReplayOptions& o) {
   Capture capture = read_capture(o);
   capture.name = with_input_named(std::move(capture.name));
-  if (!o.step.empty()) capture = only_step(std::move(capture), o.step);
+  if (!o.step.step.empty()) capture = only_step(std::move(capture), o.step.step);
   if (o.device >= capture.devices.size()) {
     throw UsageError(fmt::format("--device is {}; {} has {} (0 to {})", o.device, capture.name,
                                  capture.devices.size(), capture.devices.size() - 1));
@@ -230,8 +297,8 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
   const ReplayComparison comparison = compare(replay, runs, power);
   tell_notes(capture, comparison, power);
   print_all(o, request, spec, comparison, power);
-  if (!o.page.empty()) write_output(o.page, replay_page(request, replay, comparison, power));
-  if (!o.perfetto.empty()) {
+  if (!o.page.empty()) write_output(o.page, page_of(request, replay, comparison, power));
+  if (!o.timeline.empty()) {
     const ClockGrid at_capture(spec, {captured}), at_replay(spec, {replayed});
     std::vector<GraphTrack> tracks{
         {"predicted at " + request.captured_clock, &runs.predicted.graph, &at_capture}};
@@ -240,7 +307,7 @@ ExitStatus run(const ReplayOptions& o, const RunContext& context) {
     }
     const PowerTrack logged =
         power ? power_track(*power, comparison.totals.captured_s) : PowerTrack{};
-    FileWriter file(o.perfetto);
+    FileWriter file(o.timeline);
     write_graph_timeline([&](std::string_view text) { file.write(text); }, replay.graph(), spec,
                          tracks, logged);
     tell_written(file.commit());
@@ -267,24 +334,18 @@ Action setup_replay(CommandLine& app) {
   app.add_option("--clocks", o->clocks, "Also replay at these clocks, MEMORY/CORE");
   app.add_option("--power-limit", o->power_limit_w, "Board power limit in W");
   add_table_option(app, o->table);
-  app.add_option("--step", o->step, "Only this step: its name or its position from 0");
+  add_step_options(app, o->step);
   app.add_option("--device", o->device, "Position of the GPU that power is compared of")
       ->capture_default_str();
-  app.add_flag("--partial", o->partial, "Leave out what cannot be read of the capture");
   app.add_flag("--per-kernel", o->per_kernel, "Also print every kernel");
   app.add_option("--db", o->db, "Store the comparison in this SQLite database");
   app.add_option("--page", o->page, "Write an HTML page with the pictures")
       ->ends_in({".html", ".htm"});
-  app.add_option("--perfetto", o->perfetto, "Write captured and simulated runs for ui.perfetto.dev")
+  app.add_option("--timeline", o->timeline, "Write captured and simulated runs for ui.perfetto.dev")
       ->ends_in({".json"});
   add_format_options(app, o->format);
   app.footer(
-      "\nVerdict: within or off by more than 10 % of the captured time, 90 % error bar included.\n"
-      "Examples:\n"
-      "  rubato replay run.pt.trace.json.gz --gpu a100-sxm4-80gb --captured-clock 1593/1410\n"
-      "  rubato replay run.pt.trace.json.gz --gpu a100-sxm4-80gb --power smi.csv --clocks "
-      "1593/1110 --page "
-      "replay.html");
+      "Verdict: within or off by more than 10 % of the captured time, 90 % error bar included.");
   return [o](const RunContext& context) { return run(*o, context); };
 }
 

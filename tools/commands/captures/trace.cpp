@@ -34,7 +34,7 @@ std::string trace_summary(const Trace& trace) {
     if (!trace.kernels[i].flops || !trace.kernels[i].dram_bytes) ++unknown;
   }
   std::string text =
-      fmt::format("\n{}: {} kernels, {} launches, {:.1f} TFLOP, {:.1f} GB of DRAM traffic",
+      fmt::format("{}: {} kernels, {} launches, {:.1f} TFLOP, {:.1f} GB of DRAM traffic",
                   trace.name, trace.kernels.size(), launches, flops * 1e-12, bytes * 1e-9);
   if (unknown > 0) text += fmt::format(" ({} kernels with unknown work not counted)", unknown);
   text += '\n';
@@ -95,12 +95,14 @@ Action setup_trace_show(CommandLine& app) {
     OutputFormat format = OutputFormat::table;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str()->reads_file();
+  app.add_option("TRACE", o->trace, "Name of a shipped trace, or a file")
+      ->capture_default_str()
+      ->reads_file();
   add_format_options(app, o->format);
   return [o](const RunContext&) {
     const Trace trace = own_trace(o->trace);
+    if (o->format == OutputFormat::table) print_notes(trace_summary(trace) + '\n');
     print(trace_table(trace), o->format);
-    if (o->format == OutputFormat::table) print_notes(trace_summary(trace));
     return ExitStatus::done;
   };
 }
@@ -110,8 +112,8 @@ Action setup_trace_convert(CommandLine& app) {
     std::string from, to;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("TRACE", o->from, "Shipped name or file")->required()->reads_file();
-  app.add_option("OUTPUT", o->to, "File, .json or .csv")->required();
+  app.add_option("TRACE", o->from, "Name of a shipped trace, or a file")->required()->reads_file();
+  app.add_option("OUTPUT", o->to, "File to write, .json or .csv")->required();
   return [o](const RunContext&) {
     write_output(o->to, as_file(own_trace(o->from), o->to));
     return ExitStatus::done;
@@ -122,12 +124,13 @@ Action setup_trace_convert(CommandLine& app) {
 
 Action setup_trace(CommandLine& app) {
   static constexpr std::array choices{
-      Command{"gen", "Kernels of a training step from the shape of a model", &setup_trace_gen},
-      Command{"show", "Kernels, launches and work of a trace", &setup_trace_show},
-      Command{"convert", "Between Rubato's JSON and CSV forms", &setup_trace_convert},
-      Command{"import", "A run captured by another tool, or our own files", &setup_trace_import},
+      Command{"gen", "Generate the kernels of a training step from the shape of a model",
+              &setup_trace_gen},
+      Command{"show", "Show the kernels, launches and work of a trace", &setup_trace_show},
+      Command{"convert", "Convert between JSON and CSV", &setup_trace_convert},
+      Command{"import", "Read a run captured by another tool", &setup_trace_import},
       Command{"scale",
-              "A training step over degrees of parallelism: what is hidden, exposed and saved",
+              "A training step at many degrees of parallelism: time, communication, saving",
               &setup_trace_scale}};
   return one_of(app, choices);
 }

@@ -32,14 +32,14 @@ struct Options {
   ParallelOptions parallel;
   std::uint64_t tp = 1, dp = 1;
   std::uint32_t pp = 1;
-  std::string collectives = "model", out = "-";
+  std::string collectives = "model", out;
   bool graph = false;
 };
 
 TrainingStep step_of(const Options& o, const ModelShape& model) {
   TrainingStep step = shape_of(o.model, model);
   step.tensor_parallel = o.tp;
-  step.sequence_parallel = !o.parallel.without_sequence;
+  step.sequence_parallel = !o.parallel.without_sequence && step.phase == StepPhase::training;
   step.data_parallel = o.dp;
   step.expert_parallel = o.parallel.expert;
   step.collectives = o.collectives == "model";
@@ -76,6 +76,7 @@ void write_graph(const Options& o, const TrainingStep& shape) {
   if (o.pp > 1 && o.out == "-")
     throw UsageError("stages are written to a file each; name them with -o");
   const ParallelStep step = parallel_step(parallel_input(o.parallel, shape, o.pp));
+  if (o.out.empty()) return print_notes(summary(step));
   if (o.out == "-") {
     print(capture_json(step.stages.front()));
   } else {
@@ -99,6 +100,11 @@ std::string scaled(double value, double first, int digits,
 std::string bytes(double value) { return scaled(value, 1e9, 1, {"GB", "MB", "kB"}); }
 
 void say_memory(double parameters, const MemoryPerRank& memory) {
+  if (memory.gradients == 0.0)
+    return tell(
+        "{} parameters; each GPU holds {}: {} of weights, {} of keys, values and the rest\n",
+        scaled(parameters, 1e9, 2, {"B", "M", "K"}), bytes(memory.total()),
+        bytes(memory.parameters), bytes(memory.activations));
   tell(
       "{} parameters; each GPU holds {}: {} of weights, {} of gradients, {} of optimizer "
       "state, {} of activations\n",
@@ -109,7 +115,7 @@ void say_memory(double parameters, const MemoryPerRank& memory) {
 Trace generated(const TrainingStep& step) {
   GeneratedStep made = generate_training_step(step);
   const bool llm_c = step.kernels == KernelStyle::llm_c;
-  if (!llm_c)
+  if (!llm_c && step.phase == StepPhase::training)
     tell("{}: {} of each GPU that the model needs\n", made.trace.name,
          scaled(model_flops(step), 1e12, 1, {"TFLOP", "GFLOP", "MFLOP"}));
   // llm.c pads its tables.
@@ -136,9 +142,13 @@ void generate(const Options& o, const CommandLine& line) {
     throw UsageError(
         fmt::format("--batch is {}; expected a whole number from 1 to {}", step.batch, most_batch));
   check(o, line, step.kernels);
+  if (o.graph && step.phase != StepPhase::training)
+    throw UsageError("--graph is for --phase training");
   if (o.graph) return write_graph(o, step);
-  check_extension("--output", o.out, {".json", ".csv"});
-  write_output(o.out, as_file(generated(step), o.out));
+  if (!o.out.empty()) check_extension("--output", o.out, {".json", ".csv"});
+  const Trace trace = generated(step);
+  if (!o.out.empty()) return write_output(o.out, as_file(trace, o.out));
+  print_notes(trace_summary(trace) + "\nTo keep it: -o step.json; then rubato explore step.json\n");
 }
 
 void add_options(CommandLine& gen, Options& o) {
@@ -150,15 +160,14 @@ void add_options(CommandLine& gen, Options& o) {
       ->one_of({"none", "model"})
       ->capture_default_str();
   gen.add_flag("--graph", o.graph,
-               "A rank of each pipeline stage as a captured run, communication on streams of its "
-               "own beside the kernels, at the times the model gives default clocks: for explore "
-               "and replay");
-  gen.add_option("--pp", o.pp, "Of --graph: pipeline stages, a file each")->capture_default_str();
+               "Write captured runs for explore and replay, one rank for each pipeline stage: "
+               "communication has its own streams, times are the model's at the default clocks");
+  gen.add_option("--pp", o.pp, "With --graph: number of pipeline stages, a file for each")
+      ->capture_default_str();
   add_parallel_options(gen, o.parallel);
   gen.add_option("-o,--output", o.out,
-                 "File, .json or .csv (--graph: .json or .json.gz); - is "
-                 "standard output")
-      ->capture_default_str();
+                 "Write the trace: .json or .csv (--graph: .json or .json.gz); - is standard "
+                 "output [none: a summary]");
 }
 
 }  // namespace
@@ -166,13 +175,6 @@ void add_options(CommandLine& gen, Options& o) {
 Action setup_trace_gen(CommandLine& app) {
   auto o = std::make_shared<Options>();
   add_options(app, *o);
-  app.footer(
-      "\nExamples:\n  rubato trace gen gpt3-xl --batch 20 --tp 2 -o gpt3-xl-tp2.json\n"
-      "  rubato trace gen llama3-70b --batch 1 --seq 4096 --tp 8 --recompute full -o llama.json\n"
-      "  rubato trace gen gpt3-xl --batch 8 --dp 16 --graph --cluster dgx-a100 -o ddp.json\n"
-      "  rubato trace gen gpt3-6.7b --batch 1 --tp 4 --pp 4 --microbatches 8 --dp 2 --graph "
-      "--cluster dgx-a100 -o step.json\n"
-      "  rubato explore 'step-stage*.json' --slack 1 --granularity gpu,pass");
   return [o, gen = &app](const RunContext&) {
     generate(*o, *gen);
     return ExitStatus::done;

@@ -12,6 +12,7 @@
 #include "common/text.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
+#include "tools/options/captured.hpp"
 #include "tools/options/files.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/capture.hpp"
@@ -226,7 +227,7 @@ ExitStatus run(ImportCommand o) {
   print_capture(capture, kind, o.format);
   if (is_trace(kind)) {
     const Trace trace = import_trace(o.file, o.import);
-    if (o.format == OutputFormat::table) print(trace_summary(trace));
+    if (o.format == OutputFormat::table) print('\n' + trace_summary(trace));
     if (!o.out.empty()) write_text(o.out, as_file(trace, o.out));
   } else if (!o.out.empty()) {
     write_text(o.out, as_file(fold(capture, o.fold), o.out));
@@ -249,16 +250,12 @@ Action setup_trace_import(CommandLine& app) {
                  "Everything, all streams and steps, .json or .json.gz [none]");
   app.add_option("--step", o->fold.step, "Which step, from 0 [the one with most launches]");
   app.add_option("--device", o->fold.device, "Which GPU [the one with most launches]");
+  add_phase_option(app, o->import);
   app.add_flag("--partial", o->import.partial, "Leave out what cannot be read, and say so");
   app.add_option("--max-expanded-gb", o->max_expanded_gb, "What gzip may expand to, GB")
       ->capture_default_str();
   add_format_options(app, o->format);
-  app.footer(
-      "\nThe trace takes the busiest stream of one GPU; runs that repeat become segments.\n"
-      "Examples:\n  rubato trace import rank0.pt.trace.json.gz -o step.json\n"
-      "  rubato explore step.json --gpu a100-sxm4-80gb\n"
-      "  rubato trace import report.sqlite --capture run.json.gz\n"
-      "  rubato replay run.json.gz --gpu h100-sxm5");
+  app.footer("The trace takes the busiest stream of one GPU; runs that repeat become segments.");
   return [o](const RunContext&) { return run(*o); };
 }
 

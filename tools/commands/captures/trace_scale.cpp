@@ -2,6 +2,7 @@
 // waited for, and what a plan saves.
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "common/algorithms/parallel.hpp"
 #include "common/error.hpp"
@@ -22,7 +24,7 @@
 #include "models/network/cluster.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/captures/trace.hpp"
-#include "tools/drawing/page_parts.hpp"
+#include "tools/drawing/page.hpp"
 #include "tools/drawing/scale.hpp"
 #include "tools/options/disturbance.hpp"
 #include "tools/options/parallel.hpp"
@@ -40,7 +42,7 @@ struct ScaleOptions {
   GraphDisturbance disturbed;  ///< what it comes to
   std::vector<double> slacks_pct{0.0, 1.0, 5.0};
   std::string clocks = "coarse";
-  std::string page, plot;
+  std::string page;
   bool without_plans = false;
   OutputFormat format = OutputFormat::table;
 };
@@ -174,7 +176,7 @@ std::string notes_of(const ScaleOptions& o, const Combinations& all, const Scale
     text += " Bandwidths between GPUs are guessed from the GPU's own; --cluster names a cluster.";
   if (!o.without_plans)
     text +=
-        " Slack: change of energy with a clock for each pass of each stage, changes of clock "
+        " Slack: change of energy with a clock for each pass of each stage, switches "
         "free.";
   if (all.left_out > 0)
     text += fmt::format(" Left out: {} combinations of more GPUs than {} has ({}).", all.left_out,
@@ -224,10 +226,33 @@ ScaleCaption caption_of(const ScaleOptions& o, const Combinations& all, const Sc
           .notes = notes_of(o, all, runs)};
 }
 
-void write_drawings(const ScaleOptions& o, const ScaleCaption& caption, const ScaleRuns& runs,
+std::string page_of(const ScaleOptions& o, const ScaleCaption& caption, const ScaleRuns& runs,
                     const OutputTable& table) {
-  if (!o.page.empty()) write_output(o.page, scale_page(caption, runs.steps, table));
-  if (!o.plot.empty()) write_output(o.plot, scale_svg(caption, runs.steps));
+  nlohmann::ordered_json energies = nlohmann::ordered_json::array(), charts = energies;
+  for (const double slack_pct : caption.slacks_pct)
+    energies.push_back(fmt::format("energy_change_pct_slack_{}", format_number(slack_pct)));
+  const auto add = [&](const char* title, const nlohmann::ordered_json& columns) {
+    charts.push_back({{"title", title},
+                      {"x", "dp"},
+                      {"y", columns},
+                      {"line", true},
+                      {"log", "x"},
+                      {"panels", {"tp", "pp"}}});
+  };
+  if (!energies.empty()) add("Energy", energies);
+  if (o.disturbed.none())
+    add("Where the step goes", {"compute_pct", "hidden_pct", "exposed_pct", "bubble_pct"});
+  return drawn_page(
+      {"A training step over degrees of parallelism",
+       fmt::format("{}; {}", caption.model, caption.cluster), scale_answer(caption, runs.steps),
+       caption.notes},
+      std::array{PagePart{.name = "steps",
+                          .title = "Shares and savings",
+                          .text = "Hidden: communication beside kernels; exposed: communication "
+                                  "alone; bubble: neither. tp: tensor-parallel degree, pp: stages, "
+                                  "dp: replicas.",
+                          .table = &table,
+                          .charts = charts.dump()}});
 }
 
 // Of many combinations one that cannot be made is left out. A single one is refused.
@@ -299,7 +324,7 @@ ExitStatus run_scale(const ScaleOptions& o, const RunContext& context) {
   print(table, o.format);
   if (o.format == OutputFormat::table) print_notes('\n' + caption.notes + '\n');
   if (runs.steps.empty()) return ExitStatus::no_plan;
-  write_drawings(o, caption, runs, table);
+  if (!o.page.empty()) write_output(o.page, page_of(o, caption, runs, table));
   return ExitStatus::done;
 }
 
@@ -322,15 +347,9 @@ Action setup_trace_scale(CommandLine& app) {
   app.add_flag("--no-plans", o->without_plans, "Times only");
   app.add_option("--page", o->page, "Write an HTML page with picture and table")
       ->ends_in({".html", ".htm"});
-  app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
   add_disturb_option(app, o->disturb);
   add_parallel_options(app, o->parallel);
   add_format_options(app, o->format);
-  app.footer(
-      "\nExample:\n  rubato trace scale gpt3-13b --tp 1,2,4,8 --pp 1,4 --dp 16 --seq 2048 "
-      "--optimizer --zero 1 --cluster dgx-a100\n"
-      "  rubato trace scale gpt3-2.7b --tp 1..4 --pp 1..4 --dp 1..64 --optimizer --page "
-      "scale.html");
   return [o](const RunContext& context) {
     o->disturbed = disturbance_of(o->disturb);
     return run_scale(*o, context);

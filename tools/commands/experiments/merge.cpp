@@ -30,10 +30,8 @@ Action setup_merge(CommandLine& app) {
       ->required();
   add_format_options(app, o->format);
   app.footer(
-      "\nWhat is there already is left alone, so merging twice changes nothing. Equal questions "
-      "with "
-      "different\nresults are an error (status 3) and named. Each source is one transaction.\n"
-      "Example:\n  rubato merge shards/*.db -o results.db");
+      "What is there already is left alone, so merging twice changes nothing. Equal questions with "
+      "different results are an error (status 3) and named. Each source is one transaction.");
   return [o](const RunContext& context) {
     if (o->sources.empty() && !std::filesystem::exists(o->target))
       throw UsageError(fmt::format("there is no database '{}', and none to take from", o->target));

@@ -15,7 +15,6 @@
 #include "common/process/interruption.hpp"
 #include "common/text.hpp"
 #include "explorer/confidence/campaigns.hpp"
-#include "models/calibration/utilisation_power.hpp"
 #include "models/validation/error_growth.hpp"
 #include "models/validation/errors.hpp"
 #include "models/validation/model_errors.hpp"
@@ -23,10 +22,12 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/hardware/calibrate_captures.hpp"
-#include "tools/commands/hardware/calibrate_kernels.hpp"
 #include "tools/commands/hardware/calibrate_tables.hpp"
+#include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/kernel_fits.hpp"
 #include "tools/options/sweep.hpp"
+#include "tools/options/user_defaults.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 
@@ -34,19 +35,15 @@ namespace rubato {
 
 namespace {
 
-constexpr const char* default_gpu = "rtx-3080-ti";
-
 struct CalibrateOptions {
   SweepOptions sweep;
   CaptureCalibration captures;
-  std::string gpu, out = "-", name, title, reference;
+  std::string gpu, out = "-", name, title;
   std::vector<std::string> shipped;
   FitOptions fit;
   bool kernels_only = false, no_validation = false;
   OutputFormat format = OutputFormat::table;
 };
-
-std::string frame_name(const CalibrateOptions& o) { return o.gpu.empty() ? default_gpu : o.gpu; }
 
 // Errors on what the fit has not seen.
 void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOptions& fit,
@@ -76,14 +73,14 @@ void cross_validate(const GpuSpec& frame, const Sweep& sweep, const SweepFitOpti
 }
 
 SweepFit fit_sweep(const CalibrateOptions& o, const RunContext& context) {
-  const GpuSpec frame = o.kernels_only || o.gpu.empty()
-                            ? load_gpu_for_sweep(o.gpu, default_gpu, o.sweep)
-                            : load_gpu_spec(o.gpu);
+  const GpuSpec frame =
+      o.kernels_only || o.gpu.empty() ? load_gpu_for_sweep(o.gpu, o.sweep) : load_gpu_spec(o.gpu);
   const Sweep sweep = load_sweep(o.sweep, frame);
   const SweepFitOptions options = fit_options(o.fit);
   SweepFit fit;
   if (o.kernels_only) {
     fit = fit_kernels_only(frame, sweep, options, !o.no_validation, context);
+    fit.notes.push_back(frame_note(frame));
   } else {
     fit = calibrate_sweep(frame, sweep, options, context);
     fit.spec.fit_errors.clear();
@@ -95,50 +92,17 @@ SweepFit fit_sweep(const CalibrateOptions& o, const RunContext& context) {
   return fit;
 }
 
-double mean_abs_pct(const std::vector<double>& errors) {
-  double sum = 0.0;
-  for (const double error : errors) sum += 100.0 * std::abs(error);
-  return sum / static_cast<double>(errors.size());
-}
-
-// Fits powers that were measured without times, from the utilisation of the GPU's units.
-GpuSpec fit_utilisation(const CalibrateOptions& o, const RunContext& context) {
-  constexpr std::size_t groups = 5;
-  const GpuSpec frame = load_gpu_spec(frame_name(o));
-  const std::string mem = o.reference.substr(0, o.reference.find('/'));
-  const auto core_mhz = parse_number(
-      std::string_view(o.reference).substr(std::min(mem.size() + 1, o.reference.size())));
-  if (!core_mhz)
-    throw UsageError(fmt::format("--reference is '{}'; expected MEMORY/CORE in MHz", o.reference));
-  const UtilisationSweep sweep =
-      read_utilisation_sweep(o.sweep.file, frame, sweep_columns(o.sweep));
-  GpuSpec spec = calibrate_utilisation(frame, sweep, *core_mhz, mem);
-  std::vector<double> residuals;
-  for (const UtilisationPoint& point : sweep.points)
-    residuals.push_back(utilisation_power_w(spec, point) / point.power_w - 1.0);
-  spec.fit_errors = {{"residual_power_mape_pct", mean_abs_pct(residuals)}};
-  if (!o.no_validation) {
-    spec.fit_errors["kernels_left_out_power_mape_pct"] =
-        mean_abs_pct(utilisation_errors(frame, sweep, *core_mhz, mem, groups, context));
-  }
-  return spec;
-}
-
-// What -o and --format ask for. @param whole_fit  a sweep's: parameters beside the errors
-ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit) {
+// What -o and --format ask for.
+ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit) {
   if (!o.name.empty()) fit.spec.name = o.name;
   if (!o.title.empty()) fit.spec.title = o.title;
   write_output(o.out, to_json(fit.spec));
   if (o.out == "-") return ExitStatus::done;
   const OutputTable parameters = parameter_table(fit), errors = error_table(fit.spec);
   if (o.format != OutputFormat::table) {
-    if (!whole_fit) {
-      print(errors, o.format);
-    } else {
-      print(o.format == OutputFormat::json
-                ? render_json_object({{"parameters", &parameters}, {"errors", &errors}})
-                : parameters.render(o.format));
-    }
+    print(o.format == OutputFormat::json
+              ? render_json_object({{"parameters", &parameters}, {"errors", &errors}})
+              : parameters.render(o.format));
     return ExitStatus::done;
   }
   print_notes(answer_text(
@@ -151,13 +115,6 @@ ExitStatus write_fit(const CalibrateOptions& o, SweepFit fit, bool whole_fit) {
   return ExitStatus::done;
 }
 
-ExitStatus fit_file(const CalibrateOptions& o, const RunContext& context) {
-  if (is_utilisation_sweep(o.sweep.file))
-    return write_fit(o, {.spec = fit_utilisation(o, context), .parameters = {}, .notes = {}},
-                     false);
-  return write_fit(o, fit_sweep(o, context), true);
-}
-
 // The options that a shipped spec was made with.
 CalibrateOptions options_of(const ShippedFit& fit, const CalibrateOptions& asked) {
   CalibrateOptions o;
@@ -166,16 +123,13 @@ CalibrateOptions options_of(const ShippedFit& fit, const CalibrateOptions& asked
   o.sweep.idle = fit.other;
   o.sweep.where.assign(fit.where.begin(), fit.where.end());
   o.fit = {.sigma = fit.sigma, .curve_core_mhz = fit.curve_core_mhz};
-  o.reference = fit.reference;
   o.no_validation = asked.no_validation;
   return o;
 }
 
 GpuSpec made_again(const ShippedFit& fit, const CalibrateOptions& asked,
                    const RunContext& context) {
-  const CalibrateOptions o = options_of(fit, asked);
-  if (fit.kind == FitKind::utilisation) return fit_utilisation(o, context);
-  return fit_sweep(o, context).spec;
+  return fit_sweep(options_of(fit, asked), context).spec;
 }
 
 // What specs were fitted to is neither compiled into the program nor installed with it.
@@ -240,7 +194,7 @@ ExitStatus fit_captured(const CalibrateOptions& o, const CommandLine& line) {
   refuse_options(
       line, "--captures",
       {"--shipped", "--idle", "--column", "--where", "--keep-implausible", "--kernels-only",
-       "--reference", "--sigma", "--curve-points", "--power-only", "--no-validation"});
+       "--sigma", "--curve-points", "--power-only", "--no-validation"});
   if (!o.sweep.file.empty()) throw UsageError("give either a SWEEP or --captures, not both");
   CaptureCalibration asked = o.captures;
   asked.gpu = o.gpu;
@@ -253,10 +207,12 @@ ExitStatus fit_captured(const CalibrateOptions& o, const CommandLine& line) {
 
 void add_capture_options(CommandLine& app, CaptureCalibration& captures) {
   const char* group = "One step captured at several clocks";
-  app.add_option("--captures", captures.captures,
-                 "FILE@MEMORY/CORE or FILE@CORE ...: what rubato trace import reads; kernels are "
-                 "named after the first")
-      ->group(group);
+  Option* files = app.add_option(
+      "--captures", captures.captures,
+      "FILE@MEMORY/CORE or FILE@CORE ...: what rubato trace import reads; kernels are named after "
+      "the first");
+  files->group(group);
+  add_phase_option(app, captures.import)->needs(files)->group(group);
   Option* power = app.add_option("--power", captures.power, "Power logs, one for each capture");
   power->group(group);
   app.add_option("--power-gpu", captures.log.gpu,
@@ -287,8 +243,6 @@ Action setup_calibrate(CommandLine& app) {
   add_capture_options(app, o->captures);
   app.add_flag("--kernels-only", o->kernels_only,
                "Keep the GPU's parameters; fit only the kernels, from one or more points each");
-  app.add_option("--reference", o->reference,
-                 "Powers with utilisations (u_*): the clock they were taken at, e.g. 3505/975");
   add_fit_options(app, o->fit);
   app.add_flag("--no-validation", o->no_validation, "Do not cross-validate");
   app.add_option("--shipped", o->shipped,
@@ -299,14 +253,9 @@ Action setup_calibrate(CommandLine& app) {
   app.add_option("--title", o->title, "Title of the fitted spec [the frame's]");
   app.add_option("-o,--output", o->out, "Fitted spec; - is standard output")->capture_default_str();
   add_format_options(app, o->format);
-  app.footer(
-      "\nThe fitted spec carries its errors on points and kernels that were held out.\n"
-      "Examples:\n"
-      "  rubato calibrate sweep.csv --gpu a100-sxm4-80gb -o my-a100.json\n"
-      "  rubato calibrate --captures a.json.gz@1410 b.json.gz@1110 --power a.csv b.csv -o "
-      "kernels.json\n"
-      "  rubato calibrate few.csv --gpu my-a100.json --kernels-only -o my-a100.json\n"
-      "  rubato calibrate --shipped a100-sxm4-80gb rtx-5090 --no-validation");
+  app.group("Fit",
+            {"--kernels-only", "--sigma", "--curve-points", "--power-only", "--no-validation"});
+  app.footer("The fitted spec carries its errors on points and kernels that were held out.");
   return [o, &app](const RunContext& context) {
     if (!o->captures.captures.empty()) return fit_captured(*o, app);
     if (!o->shipped.empty()) {
@@ -314,12 +263,12 @@ Action setup_calibrate(CommandLine& app) {
         throw UsageError("--shipped says itself which SWEEP and --gpu: leave them out");
       refuse_options(app, "--shipped",
                      {"--idle", "--column", "--where", "--keep-implausible", "--kernels-only",
-                      "--reference", "--sigma", "--curve-points", "--power-only", "--name",
-                      "--title", "--power", "--power-gpu", "--power-period", "--power-zone"});
+                      "--sigma", "--curve-points", "--power-only", "--name", "--title", "--power",
+                      "--power-gpu", "--power-period", "--power-zone"});
       return fit_shipped(*o, context);
     }
     if (o->sweep.file.empty()) throw UsageError("give a SWEEP, or captures with --captures");
-    return fit_file(*o, context);
+    return write_fit(*o, fit_sweep(*o, context));
   };
 }
 

@@ -14,9 +14,7 @@
 #include "models/gpu/device.hpp"
 #include "models/validation/logged_power.hpp"
 #include "models/validation/model_errors.hpp"
-#include "models/validation/power_windows.hpp"
 #include "tools/commands/hardware/calibrate_tables.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/terminal/output.hpp"
@@ -45,7 +43,8 @@ std::vector<Recorded> read_all(const CaptureCalibration& asked) {
   std::vector<Recorded> all;
   for (std::size_t i = 0; i < asked.captures.size(); ++i) {
     const auto [file, clock] = clocked_file(asked.captures[i]);
-    Recorded& recorded = all.emplace_back(Recorded{file, clock, read_told_capture(file), {}});
+    Recorded& recorded =
+        all.emplace_back(Recorded{file, clock, read_told_capture(file, asked.import), {}});
     if (asked.power.empty()) continue;
     recorded.log = read_told_power_log(asked.power[i], asked.log);
   }
@@ -58,21 +57,6 @@ GpuSpec frame_of(const CaptureCalibration& asked, const std::vector<Recorded>& a
     for (const CaptureDevice& device : recorded.capture.devices) devices.push_back(device.name);
   }
   return load_gpu_for_devices(asked.gpu, devices, all.front().capture.provenance, all.front().file);
-}
-
-// The power log of a capture, aligned with it.
-std::vector<PowerWindow> windows_of(const CaptureCalibration& asked, const GpuSpec& spec,
-                                    const Trace& step, const Recorded& recorded,
-                                    std::span<const std::optional<TypicalTime>> times) {
-  constexpr std::uint32_t device = 0;
-  const Capture& capture = recorded.capture;
-  const PlacedLog placed =
-      placed_log(capture, device, spec.title, *recorded.log, asked.power_zone_h);
-  tell("note: {}: {}\n", printable(recorded.log->file), text_of(placed.alignment));
-  if (const auto beyond = beyond_limit(*recorded.log, spec)) tell("note: {}\n", *beyond);
-  return power_windows(with_lost_launches(step, times, capture), device,
-                       same_kernels(step, capture), step.kernels.size(), *recorded.log,
-                       placed.sensor, placed.alignment);
 }
 
 OutputTable captures_table(const std::vector<Recorded>& all, const GpuSpec& spec, const Trace& step,
@@ -117,17 +101,12 @@ bool has_powers(const std::vector<CaptureObservation>& observed) {
       observed, [](const CaptureObservation& capture) { return !capture.power.empty(); });
 }
 
-Answer capture_fit_answer(const CaptureFit& fit, bool powers) {
-  Answer answer;
-  answer.say("Mean absolute error on what it was fitted to: ")
-      .unbroken_lead(fmt::format("time {} %", format_fixed(percent * fit.time_error, 2)));
-  if (powers) {
-    return answer
-        .unbroken_lead(
-            fmt::format(", power of the logs {} %", format_fixed(percent * fit.power_error, 2)))
-        .say(".");
-  }
-  return answer.say(". No power log: energies are guesses (+-50 %).");
+std::string capture_fit_answer(const CaptureFit& fit, bool powers) {
+  return fmt::format("Mean absolute error on what it was fitted to: time {} %",
+                     format_fixed(percent * fit.time_error, 2)) +
+         (powers
+              ? fmt::format(", power of the logs {} %.", format_fixed(percent * fit.power_error, 2))
+              : ". No power log: energies are guesses (+-50 %).");
 }
 
 std::string notes_of(const GpuSpec& frame, const CaptureFit& fit,
@@ -175,7 +154,8 @@ ExitStatus calibrate_captures(const CaptureCalibration& asked) {
            printable(recorded.file));
     }
     if (recorded.log)
-      observed.back().power = windows_of(asked, frame, step, recorded, observed.back().times);
+      observed.back().power = told_windows(*recorded.log, asked.power_zone_h, frame, step,
+                                           recorded.capture, observed.back().times);
   }
   CaptureFit fit = fit_captures(frame, step, observed);
   if (!asked.name.empty()) fit.spec.name = asked.name;

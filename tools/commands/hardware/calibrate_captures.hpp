@@ -7,6 +7,7 @@
 
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "traces/import_options.hpp"
 #include "traces/power_log.hpp"
 
 namespace rubato {
@@ -16,6 +17,7 @@ struct CaptureCalibration {
   std::vector<std::string> power;     ///< logs of the captures, in their order
   PowerLogOptions log;
   std::optional<double> power_zone_h;
+  ImportOptions import;
   std::string gpu, out = "-", name, title;
   OutputFormat format = OutputFormat::table;
 };

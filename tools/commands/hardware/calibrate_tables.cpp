@@ -65,14 +65,14 @@ std::string frame_note(const GpuSpec& frame) {
   return text + ".";
 }
 
-Answer fit_answer(const GpuSpec& spec) {
+std::string fit_answer(const GpuSpec& spec) {
   for (const FoundOn& on : found_on) {
     const std::string errors = errors_text(spec, on.prefix);
     if (errors.empty()) continue;
-    return Answer()
-        .say(fmt::format("Mean absolute error on {}: ", on.words))
-        .unbroken_lead(errors)
-        .say(".");
+    return std::string()
+        .append(fmt::format("Mean absolute error on {}: ", on.words))
+        .append(errors)
+        .append(".");
   }
   return {};
 }

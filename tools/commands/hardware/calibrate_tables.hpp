@@ -5,7 +5,6 @@
 
 #include "models/calibration/sweep_fit.hpp"
 #include "models/gpu/spec.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output_table.hpp"
 
 namespace rubato {
@@ -20,7 +19,7 @@ namespace rubato {
 [[nodiscard]] OutputTable mean_errors_table(const GpuSpec& spec);
 
 /// The first row of mean_errors_table() in words; nothing where there is none.
-[[nodiscard]] Answer fit_answer(const GpuSpec& spec);
+[[nodiscard]] std::string fit_answer(const GpuSpec& spec);
 
 [[nodiscard]] OutputTable parameter_table(const SweepFit& fit);
 

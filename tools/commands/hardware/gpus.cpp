@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "models/gpu/spec.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
@@ -60,10 +62,11 @@ OutputTable list() {
                      {"fitted_points", "points", 0, false, Room::detail},
                      {"time_mape_pct", "time err %", 2},
                      {"power_mape_pct", "power err %", 2},
-                     {"energy_mape_pct", "energy err %", 2}});
+                     {"energy_mape_pct", "energy err %", 2},
+                     {"rests_on", "rests on", 0, false, Room::detail}});
   for (const std::string& name : shipped_gpu_specs()) {
     const GpuSpec spec = load_gpu_spec(name);
-    const bool power_only = spec.utilisation || spec.fitted_range;
+    const bool power_only = !spec.fit_errors.empty() || spec.fitted_range;
     const char* fitted = spec.calibrated ? "yes" : power_only ? "power" : "no";
     const Cell time_pct = error_of(spec, {"k_fold_time_mape_pct"});
     const Cell power_pct =
@@ -89,6 +92,8 @@ OutputTable list() {
     row.push_back(time_pct);
     row.push_back(power_pct);
     row.push_back(error_of(spec, {"k_fold_energy_mape_pct"}));
+    const auto source = spec.sources.find("core_power");
+    row.push_back(source == spec.sources.end() ? Cell() : Cell(source->second));
     table.add_row(std::move(row));
   }
   return table;
@@ -105,14 +110,21 @@ Action setup_gpus(CommandLine& app) {
   app.add_option("NAME", o->name, "Print this spec as JSON, a start for one of your own");
   add_format_options(app, o->format);
   app.footer(
-      "\ntimes, power: green: fitted to this GPU, and tested on points held out (errors); yellow: "
-      "some of it was\nmeasured on this GPU; red: other GPUs, data sheets, guesses. clocks: green: "
-      "measured at clocks that are\n1.5 times apart; yellow: nearer together, or its power alone. "
-      "docs/gpus.md says of which data.\n"
-      "Examples:\n  rubato gpus\n  rubato gpus a100-sxm4-80gb > my-gpu.json");
+      "Times and power are green if fitted to this GPU and tested on held-out points (the errors), "
+      "yellow if partly measured on this GPU, red if taken from other GPUs, data sheets or "
+      "guesses. "
+      "Clocks are green if measured over a range of 1.5 or more, yellow if over less, or if only "
+      "power was measured. rests_on (--wide, --json) says what was fitted, and by which version. "
+      "docs/gpus.md names the data.");
   return [o](const RunContext&) {
     if (o->name.empty()) {
-      print(list(), o->format);
+      const OutputTable table = list();
+      if (o->format == OutputFormat::table)
+        print_notes(fmt::format(
+            "{} GPU models are shipped. green: fitted to that GPU and tested; yellow: partly "
+            "measured on it; red: scaled from other GPUs.\n\n",
+            table.rows()));
+      print(table, o->format);
     } else {
       print(to_json(load_gpu_spec(o->name)));
     }

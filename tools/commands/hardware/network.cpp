@@ -12,15 +12,16 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/suggest.hpp"
+#include "common/text.hpp"
 #include "models/calibration/network_fit.hpp"
 #include "models/network/cluster_fit.hpp"
 #include "models/network/collective_time.hpp"
 #include "models/validation/network_errors.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
+#include "tools/options/captured.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/import/file_patterns.hpp"
-#include "traces/import/readers.hpp"
 
 namespace rubato {
 
@@ -57,7 +58,13 @@ Action setup_list(CommandLine& app) {
   auto format = std::make_shared<OutputFormat>(OutputFormat::table);
   add_format_options(app, *format);
   return [format](const RunContext&) {
-    print(clusters_table(), *format);
+    const OutputTable table = clusters_table();
+    if (*format == OutputFormat::table)
+      print_notes(
+          fmt::format("{} clusters are shipped. How long a collective takes on one: rubato "
+                      "network time {}\n\n",
+                      table.rows(), shipped_clusters().front()));
+    print(table, *format);
     return ExitStatus::done;
   };
 }
@@ -119,7 +126,11 @@ Action setup_time(CommandLine& app) {
       ->delimiter(',');
   add_format_options(app, o->format);
   return [o](const RunContext&) {
-    print(times_table(*o), o->format);
+    const OutputTable table = times_table(*o);
+    if (o->format == OutputFormat::table)
+      print_notes(fmt::format("{} of {} ranks on {}, by size of the message:\n\n", o->collective,
+                              o->ranks, printable(o->cluster)));
+    print(table, o->format);
     return ExitStatus::done;
   };
 }
@@ -168,10 +179,9 @@ Action setup_errors(CommandLine& app) {
                "Of each system its time for the shortest message is known too");
   add_format_options(app, o->format);
   app.footer(
-      "\nErrors are |model / measured - 1|. Of each collective on each group of GPUs the model is "
-      "told the bus\nbandwidth of its longest messages. What a message travels on is read from the "
-      "words in 'gpu' and 'link': docs/network.md.\n"
-      "Example:\n  rubato network errors models/data/measured/nccl_tests/collectives.csv");
+      "Errors are |model / measured - 1|. For each collective and group of GPUs the model is given "
+      "the measured bandwidth of the longest messages. The words in 'gpu' and 'link' say which "
+      "links a message takes: docs/network.md.");
   return [o](const RunContext&) {
     const std::vector<CollectiveSeries> series = series_of(o->files);
     const KnownOfSystem known =
@@ -260,7 +270,7 @@ std::string fit_notes(const CaptureOptions& o, const ClusterSpec& frame, const C
 
 ExitStatus run_capture(const CaptureOptions& o) {
   std::vector<Capture> captures;
-  for (const std::string& file : o.files) captures.push_back(import_capture(file, {}));
+  for (const std::string& file : o.files) captures.push_back(read_told_capture(file));
   const std::vector<ObservedCollective> observed = observed_collectives(captures);
   if (observed.empty()) {
     throw DataError(fmt::format("{}: no collective with kind, ranks and bytes", o.files.front()));
@@ -290,9 +300,8 @@ Action setup_capture(CommandLine& app) {
   app.add_option("--name", o->name, "Of the fitted cluster [the frame's, -captured]");
   add_format_options(app, o->format);
   app.footer(
-      "\nOf captures of all ranks a collective takes from its last arrival on; one rank alone also "
-      "waited.\nExample:\n  rubato network capture 'rank*.json.gz' --cluster dgx-a100 -o "
-      "mine.json");
+      "Give captures of all ranks: a collective is then timed from the arrival of its last rank. "
+      "The time of one rank alone includes its waiting.");
   return [o](const RunContext&) {
     o->files = files_of_patterns(o->files);
     return run_capture(*o);
@@ -302,17 +311,13 @@ Action setup_capture(CommandLine& app) {
 }  // namespace
 
 Action setup_network(CommandLine& app) {
-  app.footer(
-      "\nExamples:\n  rubato network list\n"
-      "  rubato network time hgx-h100 --ranks 64 --bytes 25e6,1e9\n"
-      "  rubato network errors models/data/measured/nccl_tests/collectives.csv");
   static constexpr std::array choices{
-      Command{"list", "The shipped clusters", &setup_list},
+      Command{"list", "List the shipped clusters", &setup_list},
       Command{"time", "How long a collective takes on a cluster", &setup_time},
-      Command{"errors", "How far the model is from measured collectives", &setup_errors},
-      Command{"fit", "The model's constants from measured collectives", &setup_fit},
+      Command{"errors", "Compare the model with measured collectives", &setup_errors},
+      Command{"fit", "Fit the model's constants to measured collectives", &setup_fit},
       Command{"capture",
-              "Bandwidth and latency of a cluster from the collectives of a captured run",
+              "Bandwidth and latency of a cluster, from the collectives of a captured run",
               &setup_capture}};
   return one_of(app, choices);
 }

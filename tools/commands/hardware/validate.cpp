@@ -1,6 +1,7 @@
 // rubato validate: how far a model is from measurements it has not seen.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include <fmt/format.h>
@@ -11,11 +12,10 @@
 #include "explorer/confidence/campaigns.hpp"
 #include "explorer/coverage.hpp"
 #include "explorer/results/measurements.hpp"
-#include "models/calibration/utilisation_power.hpp"
 #include "models/validation/errors.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/drawing/validation_page.hpp"
+#include "tools/drawing/page.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
 #include "tools/terminal/output.hpp"
@@ -24,6 +24,21 @@
 namespace rubato {
 
 namespace {
+
+// Mean and worst errors over all points; nothing without points.
+std::string validation_answer(const GpuSpec& spec, std::span<const ValidatedPoint> points) {
+  const std::vector<ErrorSummary> groups = summaries(spec, points);
+  const ErrorSummary& all = groups.front();
+  std::string answer;
+  for (const auto& [what, errors] : {std::pair{"time", all.time}, std::pair{"power", all.power},
+                                     std::pair{"energy", all.energy}}) {
+    if (errors.count == 0) continue;
+    answer += fmt::format("{}{} {:.2f} % (worst {:.1f} %)",
+                          answer.empty() ? "Mean absolute error: " : ", ", what, errors.mean,
+                          errors.worst);
+  }
+  return answer.empty() ? answer : answer + '.';
+}
 
 OutputTable summary_table(const std::vector<ErrorSummary>& summaries) {
   OutputTable table({{.key = "group", .whole = true},
@@ -173,6 +188,37 @@ void tell_unknown(const GpuSpec& spec, const Sweep& sweep) {
        sweep.kernels.size(), spec.name, names, unknown.size() > most ? ", ..." : "");
 }
 
+std::string page_of(const GpuSpec& spec, const Sweep& sweep, const ValidationOptions& options,
+                    const std::vector<ValidatedPoint>& points) {
+  const std::vector<ErrorSummary> groups = summaries(spec, points);
+  const OutputTable errors = summary_table(groups), each = points_table(spec, points);
+  const ErrorSummary& all = groups.front();
+  std::string held;
+  if (all.time.inside_pct && all.energy.inside_pct) {
+    held =
+        fmt::format("; 90 % intervals hold {:.0f} % of their times and {:.0f} % of their energies",
+                    *all.time.inside_pct, *all.energy.inside_pct);
+  }
+  return drawn_page(
+      {"How right the model is on held-out points", spec.title, validation_answer(spec, points),
+       fmt::format("{} points of {} that the fit had not seen; held out: {}{}", points.size(),
+                   sweep.file, name_of(options.holdout), held)},
+      std::array{
+          PagePart{.name = "points",
+                   .title = "Predicted over measured",
+                   .text = "The band is 5 %; bars are 90 % intervals.",
+                   .table = &each,
+                   .charts = R"([{"title": "Time", "pairs": [["time_s", "predicted_time_s", "time",
+                     "time_low_s", "time_high_s"]], "log": "xy", "diagonal": true, "band": 5},
+                     {"title": "Energy", "pairs": [["energy_j", "predicted_energy_j", "energy",
+                     "energy_low_j", "energy_high_j"]], "log": "xy", "diagonal": true, "band": 5},
+                     {"title": "Error of time over the clock", "x": "core_mhz", "ratio":
+                     ["predicted_time_s", "time_s"], "band": 5}, {"title":
+                     "Error of energy over the clock", "x": "core_mhz", "ratio":
+                     ["predicted_energy_j", "energy_j"], "band": 5}])"},
+          PagePart{.name = "errors", .title = "Absolute errors", .table = &errors}});
+}
+
 ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sweep,
                   const ValidationOptions& options, const std::vector<ValidatedPoint>& points,
                   const RunContext& context) {
@@ -183,7 +229,7 @@ ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sw
   }
   print(o.each_point ? points_table(spec, points) : summary_table(summaries(spec, points)),
         o.format);
-  if (!o.page.empty()) write_output(o.page, validation_page(spec, sweep, options, points));
+  if (!o.page.empty()) write_output(o.page, page_of(spec, sweep, options, points));
   if (!o.db.empty()) {
     const std::int64_t id =
         store_validation(o.db, spec, sweep, options, points, context.command_line);
@@ -192,31 +238,8 @@ ExitStatus report(const ValidateOptions& o, const GpuSpec& spec, const Sweep& sw
   return ExitStatus::done;
 }
 
-// Powers of a utilisation model; nothing is fitted.
-ExitStatus validate_utilisation(const ValidateOptions& o, const GpuSpec& spec,
-                                const RunContext& context) {
-  Sweep sweep;
-  sweep.file = o.sweep.file;
-  std::vector<ValidatedPoint> points;
-  for (const UtilisationPoint& point :
-       read_utilisation_sweep(o.sweep.file, spec, sweep_columns(o.sweep)).points) {
-    SweepPoint measured;
-    measured.clock = point.clock;
-    measured.power_w = point.power_w;
-    points.push_back(
-        {point.kernel, measured, {.time_s = 1.0, .energy_j = utilisation_power_w(spec, point)}});
-    auto kernel = std::ranges::find(sweep.kernels, point.kernel, &SweepKernel::name);
-    if (kernel == sweep.kernels.end())
-      kernel = sweep.kernels.insert(kernel, SweepKernel{point.kernel, {}});
-    kernel->points.push_back(measured);
-  }
-  return report(o, spec, sweep, {.holdout = Holdout::known}, points, context);
-}
-
 ExitStatus run(const ValidateOptions& o, const RunContext& context) {
-  const GpuSpec spec = load_gpu_for_sweep(o.gpu, "rtx-3080-ti", o.sweep);
-  if (spec.utilisation && is_utilisation_sweep(o.sweep.file))
-    return validate_utilisation(o, spec, context);
+  const GpuSpec spec = load_gpu_for_sweep(o.gpu, o.sweep);
   const Sweep sweep = load_sweep(o.sweep, spec);
   if (o.each_point && o.intervals) throw UsageError("--each-point does nothing with --intervals");
   if (o.intervals) {
@@ -288,16 +311,15 @@ Action setup_validate(CommandLine& app) {
   app.add_option("--page", o->page, "Write an HTML page with the pictures")
       ->ends_in({".html", ".htm"});
   add_format_options(app, o->format);
+  app.group("What is left out", {"--known", "--k-fold", "--leave-clocks-out", "--leave-kernels-out",
+                                 "--power-caps", "--intervals"});
   app.footer(
-      "\nWithout a flag, each kernel is fitted to --points of its measurements and tested on the "
-      "rest;\nthe GPU's parameters are the spec's. Errors are absolute, in percent; 'in 90 %' is "
-      "the "
-      "share\nof points that the 90 % intervals of their predictions hold; (*) how wide these are "
-      "may have\nbeen learned from this very sweep, as for shipped specs, without a flag and with "
-      "--known;\nelse the other kernels' errors say it, and --intervals plays whole campaigns.\n"
-      "Examples:\n"
-      "  rubato validate sweep.csv --gpu a100-sxm4-80gb\n"
-      "  rubato validate sweep.csv --gpu my-gpu.json --leave-kernels-out --page validation.html");
+      "Without a flag, each kernel is fitted to --points of its measurements and tested on the "
+      "rest; the GPU's parameters are the spec's. Errors are absolute, in percent; 'in 90 %' is "
+      "the share of points that the 90 % intervals of their predictions hold; (*) how wide these "
+      "are may have been learned from this very sweep, as for shipped specs, without a flag and "
+      "with --known; else the other kernels' errors say it, and --intervals plays whole "
+      "campaigns.");
   return [o](const RunContext& context) { return run(*o, context); };
 }
 

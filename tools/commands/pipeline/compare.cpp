@@ -33,8 +33,8 @@ Cell time_change(const std::optional<PipelineResult>& ours, const PipelineRun& t
 
 // What our plan saves against the highest clocks, and against the method that leaves it least.
 // @param methods  the baseline first
-Answer compare_answer(const std::vector<BaselineResult>& methods,
-                      const std::optional<Interval>& ours) {
+std::string compare_answer(const std::vector<BaselineResult>& methods,
+                           const std::optional<Interval>& ours) {
   const auto gained = [](const BaselineResult& b) {
     return change_pct(b.at_equal_time->energy_j, b.run.energy_j);
   };
@@ -43,22 +43,18 @@ Answer compare_answer(const std::vector<BaselineResult>& methods,
   for (const BaselineResult& b : std::span(methods).subspan(1)) {
     if (b.at_equal_time && (closest == nullptr || gained(b) > gained(*closest))) closest = &b;
   }
-  Answer answer;
+  std::string answer;
   if (base.at_equal_time) {
-    answer.say(fmt::format("Our plan in the time of the {}: ", base.method))
-        .unbroken_lead("energy " + change_words(gained(base), ours))
-        .say(", time " + change_words(change_pct(base.at_equal_time->run.time_s, base.run.time_s)) +
-             ". ");
+    answer = fmt::format("Our plan in the time of the {}: energy {}, time {}. ", base.method,
+                         change_words(gained(base), ours),
+                         change_words(change_pct(base.at_equal_time->run.time_s, base.run.time_s)));
   }
   if (closest != nullptr) {
-    answer
-        .say(fmt::format("Closest is {} ({}): energy {}, time {}; in its time ours takes ",
-                         closest->method, closest->source,
-                         change_words(change_pct(closest->run.energy_j, base.run.energy_j)),
-                         change_words(change_pct(closest->run.time_s, base.run.time_s))))
-        .unbroken_lead(fmt::format("{} % {}", format_fixed(std::abs(gained(*closest)), 2),
-                                   gained(*closest) > 0.0 ? "more" : "less"))
-        .say(".");
+    answer += fmt::format(
+        "Closest is {} ({}): energy {}, time {}; in its time ours takes {} % {}.", closest->method,
+        closest->source, change_words(change_pct(closest->run.energy_j, base.run.energy_j)),
+        change_words(change_pct(closest->run.time_s, base.run.time_s)),
+        format_fixed(std::abs(gained(*closest)), 2), gained(*closest) > 0.0 ? "more" : "less");
   }
   return answer;
 }
@@ -128,9 +124,6 @@ Action setup_pipeline_compare(CommandLine& app) {
       ->in_range(1e-3, 1e6)
       ->capture_default_str();
   add_format_options(app, o->format);
-  app.footer(
-      "\nExample:\n  rubato pipeline compare --profile a100.csv --blocked-power 83.64 "
-      "--microbatches 12");
   return [o](const RunContext& context) { return run_compare(*o, context); };
 }
 

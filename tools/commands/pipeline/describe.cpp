@@ -41,12 +41,6 @@ Action setup_pipeline_describe(CommandLine& app) {
   add_pipeline_options(app, o->input);
   app.add_option("-o,--output", o->out, "Write the description, JSON: 'rubato explore' plans it")
       ->ends_in({".json"});
-  app.footer(
-      "\nExamples:\n"
-      "  rubato pipeline describe --profile a100.csv --blocked-power 83.64 --microbatches 12 "
-      "--schedule gpipe --hold-ms 1 -o pipe.json\n"
-      "  rubato pipeline describe --model gpt3-xl --stages 4 --batch 4 --optimizer -o pipe.json\n"
-      "  rubato explore pipe.json --slack 5");
   return [o, &app](const RunContext&) {
     const LoadedPipeline loaded = load_pipeline(o->input);
     (void)switch_model(o->input);

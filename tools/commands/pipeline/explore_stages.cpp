@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,22 +13,21 @@
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/process/interruption.hpp"
-#include "common/suggest.hpp"
 #include "common/version.hpp"
 #include "explorer/limited_exploration.hpp"
-#include "explorer/pipeline/goal_search.hpp"
 #include "explorer/pipeline/plan_file.hpp"
+#include "explorer/pipeline/shared/stage_planner.hpp"
 #include "explorer/pipeline/zeus_schedule.hpp"
 #include "explorer/results/answers.hpp"
+#include "explorer/results/run_writer.hpp"
 #include "sim/timeline/pipeline.hpp"
 #include "tools/commands/explore.hpp"
 #include "tools/commands/pipeline/plan_setting.hpp"
 #include "tools/commands/pipeline/plan_tables.hpp"
 #include "tools/commands/pipeline/stages_screen.hpp"
 #include "tools/commands/pipeline/subcommands.hpp"
-#include "tools/drawing/page_parts.hpp"
+#include "tools/drawing/page.hpp"
 #include "tools/drawing/pipeline.hpp"
-#include "tools/drawing/pipeline_page.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/plan_file.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -41,6 +41,7 @@ struct AskedStages {
   const ExploreOptions& line;
   PipelineInput input;
   std::vector<Goal> goals;
+  std::vector<Granularity> granularities;
   double jitter_frac = 0.0;
 };
 
@@ -51,6 +52,20 @@ double jitter_of(const std::vector<std::string>& disturb) {
     throw UsageError("--disturb: of stages jitter=SPREAD",
                      {.in = {}, .hint = "'rubato pipeline straggle' plans beside a slow pipeline"});
   return all.jitter_frac;
+}
+
+// What shares a clock; where it is not said, what the stages were described with.
+std::vector<Granularity> granularities_of_stages(const ExploreOptions& o, PipelineInput& input) {
+  if (!o.questions.granularities_given)
+    return {Granularity::run, Granularity::stage,
+            input.clock_per == "kernel" ? Granularity::kernel : Granularity::pass};
+  std::vector<Granularity> units = granularities_of(o.questions, input.stages.value_or(1));
+  for (const Granularity unit : units) refuse_unanswerable(RunKind::stages, {.granularity = unit});
+  const bool per_kernel = std::ranges::find(units, Granularity::kernel) != units.end();
+  input.clock_per = per_kernel ? "kernel" : "pass";
+  if (per_kernel && !input.profile.empty())
+    throw UsageError("--per kernel: a profile holds times of passes, not of kernels");
+  return units;
 }
 
 // A file of stages, or a model that is spread over some, with what the line says otherwise.
@@ -68,67 +83,34 @@ PipelineInput input_of(const ExploreOptions& o) {
   if (o.blocked_power_w) input.blocked_power_w = o.blocked_power_w;
   if (!o.gpu.empty()) input.gpu = o.gpu;
   if (!o.clocks.empty()) input.clocks = o.clocks;
+  if (!o.power_limits.empty()) input.power_limits = o.power_limits;
   if (!o.switching.empty()) input.switching = o.switching;
   if (o.power_limit_w) input.power_limit_w = o.power_limit_w;
   if (o.host_power_w) input.host_power_w = o.host_power_w;
-  if (o.questions.granularities_given) {
-    const std::vector<std::string> known{"microbatch", "launch"};
-    const std::vector<std::string>& asked = o.questions.granularities;
-    if (asked.size() > 1)
-      throw UsageError("--granularity: of stages one at a time: microbatch or launch");
-    if (std::ranges::find(known, asked.front()) == known.end())
-      throw UsageError(fmt::format("--granularity '{}' is not known for stages{}", asked.front(),
-                                   did_you_mean(asked.front(), known)));
-    input.clock_per = asked.front() == "launch" ? "kernel" : "pass";
-  }
   if (!input.profile.empty()) {
-    if (input.clock_per == "kernel")
-      throw UsageError("--granularity launch: a profile holds times of passes, not of kernels");
-    if (o.power_limit_w || !o.clocks.empty())
+    if (o.power_limit_w || !o.clocks.empty() || !o.power_limits.empty())
       throw UsageError(
           fmt::format("{} does nothing for a profile: its rows hold the clocks and the limit that "
                       "they were measured at",
-                      o.power_limit_w ? "--power-limit" : "--clocks"));
-  }
-  for (const Goal& goal : goals_of(o.questions)) {
-    if (const auto* waste = std::get_if<LeastWaste>(&goal))
-      input.slacks_pct.push_back(percent * waste->slack_frac);
+                      o.power_limit_w     ? "--power-limit"
+                      : !o.clocks.empty() ? "--clocks"
+                                          : "--power-limits"));
   }
   return input;
 }
 
-// What to doubt beside the answer: marks of the default clocks and of the first plan.
-std::string doubts_of(const ShownRun& shown) {
-  const auto first = std::ranges::find_if(shown.plans, &ShownPlan::found);
-  if (first == shown.plans.end()) return "";
-  return doubts_text(std::array{&shown.marks, &first->marks});
-}
-
-// What was planned, in one row.
-OutputTable about_table(const PipelineInput& input, const PipelinePlanner& planner) {
-  OutputTable table({{"program_version"},
-                     {"work"},
-                     {"schedule"},
-                     {"stages"},
-                     {"microbatches"},
-                     {"blocked_power_w"},
-                     {"host_power_w"},
-                     {"default_time_s"},
-                     {"default_energy_j"},
-                     {"least_time_s"},
-                     {"cheapest_time_s"}});
-  const PipelineWork& work = planner.work();
-  const PipelineShape& shape = work.schedule.shape;
-  table.add_row({std::string(program_version()), profile_name(input),
-                 std::string(name_of(shape.kind)), std::int64_t{shape.stages},
-                 std::int64_t{shape.microbatches}, work.blocked_power_w, work.host_power_w,
-                 planner.baseline().time_s, planner.baseline().energy_j, planner.least_time_s(),
-                 planner.cheapest_time_s()});
-  return table;
+// The goals, and their slacks for the pipeline.
+void ask(const QuestionOptions& questions, AskedStages& o) {
+  o.goals = goals_of(questions);
+  o.input.slacks_pct.clear();
+  for (const Goal& goal : o.goals) {
+    if (const auto* waste = std::get_if<LeastWaste>(&goal))
+      o.input.slacks_pct.push_back(percent * waste->slack_frac);
+  }
 }
 
 std::string title_of(const PipelineResult& plan) {
-  return fmt::format("plan for {:.5g} s", plan.deadline_s);
+  return fmt::format("plan per {} for {:.5g} s", name_of(plan.granularity), plan.deadline_s);
 }
 
 void write_timeline(const AskedStages& o, const PipelineWork& work,
@@ -146,22 +128,41 @@ void write_timeline(const AskedStages& o, const PipelineWork& work,
 
 // Pictures by the name of the file: Chrome trace, Gantt chart, page.
 void write_timeline(const AskedStages& o, const PipelinePlanner& planner,
-                    const std::vector<PipelineResult>& plans, const ShownRun& shown) {
+                    const std::vector<PipelineResult>& plans, const ShownRun& shown,
+                    const std::function<PlannedRun()>& rows, const ScreenLines& said) {
   const PipelineWork& work = planner.work();
   if (o.line.timeline.empty()) return;
   if (o.line.timeline.ends_with(".json")) return write_timeline(o, work, plans);
-  if (o.line.timeline.ends_with(".svg")) {
-    std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
-    for (const PipelineResult& plan : plans) {
-      if (plan.found()) drawn.push_back({title_of(plan), &plan.run});
-    }
-    return write_output(o.line.timeline, gantt_svg(work, drawn));
+  std::vector<DrawnRun> drawn{{baseline_name(o.input), &planner.baseline()}};
+  for (const PipelineResult& plan : plans) {
+    if (plan.found()) drawn.push_back({title_of(plan), &plan.run});
   }
-  write_output(o.line.timeline,
-               pipeline_page(planner, plans,
-                             {describe(o.input, work), baseline_name(o.input),
-                              shown.rests_on + '\n' + notes_text(shown), doubts_of(shown)},
-                             plans_table(shown)));
+  std::string gantt = gantt_svg(work, drawn);
+  if (o.line.timeline.ends_with(".svg")) return write_output(o.line.timeline, gantt);
+  OutputTable front({{"time_s"}, {"energy_j"}});
+  for (const FrontierVertex& v : planner.frontier().vertices)
+    front.add_row({v.time_s, v.cost_j + planner.waiting_power_w() * v.time_s});
+  const OutputTable table = plans_table(shown), passes = segments_table(rows());
+  write_output(
+      o.line.timeline,
+      drawn_page(
+          {"Clocks of a pipeline", describe(o.input, work), {}, {}, lines_json(said)},
+          std::array{
+              PagePart{.name = "gantt", .title = "Before and after", .svg = std::move(gantt)},
+              PagePart{.name = "plans",
+                       .title = "Plans",
+                       .text = "Of one pipeline with one GPU per stage.",
+                       .table = &table,
+                       .charts = R"([{"title": "Energy over time", "x": "time_change_pct",
+                                "y": ["energy_change_pct"], "by": "granularity"}])"},
+              PagePart{.name = "front",
+                       .title = "Frontier",
+                       .text = "Least energy for a time, if any duration between measured "
+                               "ones were possible.",
+                       .table = &front,
+                       .charts = R"([{"title": "Frontier", "x": "time_s", "y":
+                                ["energy_j"], "line": true}])"},
+              PagePart{.name = "passes", .title = "Passes", .table = &passes}}));
 }
 
 bool is_folder(const std::string& plan_file) {
@@ -187,17 +188,23 @@ void write_plans(const AskedStages& o, const PipelinePlanner& planner,
 void check_outputs(const AskedStages& o, const LoadedPipeline& loaded) {
   const bool per_kernel = !loaded.kernel_clocks.empty();
   if (lists(o.line, "kernels") && !per_kernel)
-    throw UsageError("--list kernels: a profile holds times of passes, not of kernels");
-  if (!o.line.db.empty()) check_storable(loaded.work);
-  if (is_folder(o.line.plan_file) && per_kernel && o.input.clock_per == "kernel") {
-    throw UsageError("Zeus sets one clock per pass; this plan has one per kernel",
+    throw loaded.modelled
+        ? UsageError("--list kernels: the kernels of a pass share its clock",
                      {.in = {},
-                      .hint = "--plan-file plan.json writes it, or plan with --granularity "
-                              "microbatch"});
+                      .hint = "--per kernel gives each its own; --list segments has "
+                              "those of passes"})
+        : UsageError("--list kernels: a profile holds times of passes, not of kernels",
+                     {.in = {}, .hint = "--list passes, or segments"});
+  if (!o.line.db.empty()) check_storable(loaded.work);
+  if (is_folder(o.line.plan_file) &&
+      std::ranges::find(o.granularities, Granularity::kernel) != o.granularities.end()) {
+    throw UsageError(
+        "Zeus sets one clock per pass; this plan has one per kernel",
+        {.in = {}, .hint = "--plan-file plan.json writes it, or plan with --per pass"});
   }
 }
 
-// The plan of each goal, in their order.
+// The plans of each goal, in their order, coarsest first.
 std::vector<PipelineResult> plans_for(const AskedStages& o, const LoadedPipeline& loaded,
                                       const PipelinePlanner& planner, const PlannerOptions& options,
                                       const RunContext& context) {
@@ -205,19 +212,25 @@ std::vector<PipelineResult> plans_for(const AskedStages& o, const LoadedPipeline
   const auto verdict = [&](const PipelineResult& plan) {
     return verdict_of(loaded, plan, options.switching);
   };
-  std::vector<PipelineResult> by_deadline =
-      plan_with_odds(planner, intervals ? &*intervals : nullptr, options.deadlines_s,
-                     o.line.questions.odds_pct / percent, context);
+  const StagePlanner stages(planner, options, o.granularities, context);
+  std::vector<std::vector<PipelineResult>> by_deadline =
+      stages.plans_with_odds(intervals ? &*intervals : nullptr, options.deadlines_s,
+                             o.line.questions.odds_pct / percent, context);
   std::vector<PipelineResult> plans;
-  auto next = by_deadline.begin();
+  std::size_t deadline = 0;
   for (const Goal& goal : o.goals) {
     const bool by_time = std::holds_alternative<LeastWaste>(goal);
-    PipelineResult& plan = plans.emplace_back(
-        by_time ? std::move(*next++) : plan_of_goal(planner, goal, verdict, context));
-    if (!plan.found()) continue;
-    if (!by_time && intervals) plan.interval = intervals->of(plan.plan);
-    plan.verdict = verdict(plan);
-    plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
+    std::vector<PipelineResult> of_goal;
+    if (!by_time) of_goal = stages.plans_of_goal(goal, verdict, context);
+    for (std::size_t g = 0; g < o.granularities.size(); ++g) {
+      PipelineResult& plan =
+          plans.emplace_back(std::move(by_time ? by_deadline[g][deadline] : of_goal[g]));
+      if (!plan.found()) continue;
+      if (!by_time && intervals) plan.interval = intervals->of(plan.plan);
+      plan.verdict = verdict(plan);
+      plan.fitted = !has_mark(marks_of(loaded, plan.plan), MarkKind::clocks_not_fitted);
+    }
+    if (by_time) ++deadline;
   }
   return plans;
 }
@@ -225,16 +238,26 @@ std::vector<PipelineResult> plans_for(const AskedStages& o, const LoadedPipeline
 }  // namespace
 
 ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context) {
-  const AskedStages o{.line = line,
-                      .input = input_of(line),
-                      .goals = goals_of(line.questions),
-                      .jitter_frac = jitter_of(line.disturb)};
+  PipelineInput input = input_of(line);
+  std::vector<Granularity> granularities = granularities_of_stages(line, input);
+  AskedStages o{.line = line,
+                .input = std::move(input),
+                .goals = {},
+                .granularities = std::move(granularities),
+                .jitter_frac = jitter_of(line.disturb)};
+  QuestionOptions asked = line.questions;
+  const bool by_time = time_budget_s(asked).has_value();
+  if (!by_time) ask(asked, o);
   if (!o.line.db.empty()) (void)open_result_database(o.line.db);  // better known before the work
   const LoadedPipeline loaded = load_pipeline(o.input);
   const PipelineWork& work = loaded.work;
   check_outputs(o, loaded);
   PlannerOptions options = planner_options(o.input);
   const double baseline_s = simulate(work, highest_clocks(work)).time_s;
+  if (by_time) {
+    ask_for_time(asked, baseline_s);
+    ask(asked, o);
+  }
   for (const double slack_pct : o.input.slacks_pct)
     options.deadlines_s.push_back(baseline_s * (1.0 + slack_pct / percent));
   give_parts();
@@ -243,19 +266,22 @@ ExitStatus explore_stages(const ExploreOptions& line, const RunContext& context)
   const std::vector<PipelineResult> plans = plans_for(o, loaded, planner, options, limit.context());
   const ShownRun shown = shown_run(o.input, loaded, planner, plans, o.jitter_frac,
                                    o.line.questions.odds_pct / percent, line.db, line.plan_file);
-  print_exploration(
-      shown, about_table(o.input, planner),
-      std::array{
-          ListedTable{"passes", [&] { return passes_table(work, plans); }},
-          ListedTable{"kernels", [&] { return kernels_table(work, plans, loaded.kernel_clocks); }}},
+  const auto rows = [&] {
+    const PipelineRecord record = record_of(o.input, loaded, context.command_line);
+    return PlannedRun{stage_rows(planner, record), stage_plans_rows(planner, plans, record)};
+  };
+  const ScreenLines said = print_exploration(
+      shown, rows,
+      std::array{ListedTable{
+          "kernels", [&] { return stage_kernels_table(work, plans, loaded.kernel_clocks); }}},
       line.lists, line.format);
   // First, so that a file that cannot be written loses nothing. Parts cannot be stored as such.
   if (!o.line.db.empty() && !is_part())
-    store_pipeline(o.line.db, planner, plans, o.input, loaded, context);
-  write_timeline(o, planner, plans, shown);
+    store_screen(o.line.db, store_pipeline(o.line.db, planner, plans, o.input, loaded, context),
+                 said);
+  write_timeline(o, planner, plans, shown, rows, said);
   write_plans(o, planner, plans, loaded, context);
-  return std::ranges::any_of(plans, &PipelineResult::found) ? ExitStatus::done
-                                                            : ExitStatus::no_plan;
+  return answers_of(planner, plans).some_hold() ? ExitStatus::done : ExitStatus::no_plan;
 }
 
 }  // namespace rubato

@@ -24,7 +24,7 @@ struct FrontOptions {
 };
 
 // What the least time and the least energy are, and what some more time is worth.
-Answer front_answer(const PipelinePlanner& planner) {
+std::string front_answer(const PipelinePlanner& planner) {
   const PipelineRun& base = planner.baseline();
   const double waiting_w = planner.waiting_power_w();
   const std::vector<FrontierVertex>& slowest_first = planner.frontier().vertices;
@@ -38,12 +38,8 @@ Answer front_answer(const PipelinePlanner& planner) {
     return fmt::format("{:.5g} s ({} %)", v.time_s,
                        format_signed(change_pct(v.time_s, base.time_s), 2));
   };
-  Answer answer;
-  answer.say("In the least time, " + time(fastest) + ": ")
-      .unbroken_lead("energy " + energy(fastest))
-      .say(" at most. ");
-  answer.say("Least energy: ").unbroken_lead(energy(cheapest)).say(", in " + time(cheapest) + ".");
-  return answer;
+  return fmt::format("In the least time, {}: energy {} at most. Least energy: {}, in {}.",
+                     time(fastest), energy(fastest), energy(cheapest), time(cheapest));
 }
 
 ExitStatus run_front(const FrontOptions& o, const RunContext& context) {
@@ -93,7 +89,6 @@ Action setup_pipeline_front(CommandLine& app) {
   app.add_flag("--exact", o->exact,
                "All vertices of pipelines with more than 4096 passes too, which takes seconds");
   add_format_options(app, o->format);
-  app.footer("\nExample:\n  rubato pipeline front --profile a100.csv --blocked-power 83.64 --csv");
   return [o](const RunContext& context) { return run_front(*o, context); };
 }
 

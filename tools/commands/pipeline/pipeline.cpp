@@ -28,7 +28,7 @@ void print_with_notes(const OutputTable& table, const std::string& notes, Output
   if (format == OutputFormat::table) print_notes(notes);
 }
 
-void print_answered(const std::string& question, const Answer& answer, const OutputTable& table,
+void print_answered(const std::string& question, std::string_view answer, const OutputTable& table,
                     const std::string& notes, OutputFormat format) {
   if (format == OutputFormat::table) print_notes(answer_text(question, answer));
   print_with_notes(table, notes, format);
@@ -140,35 +140,43 @@ std::string multiply_note(const PipelineInput& input, const PipelineWork& work) 
       pipelines);
 }
 
-void store_pipeline(const std::string& db, const PipelinePlanner& planner,
-                    const std::vector<PipelineResult>& plans, const PipelineInput& input,
-                    const LoadedPipeline& loaded, const RunContext& context) {
-  PipelineRecord record{.command = context.command_line,
+PipelineRecord record_of(const PipelineInput& input, const LoadedPipeline& loaded,
+                         const std::string& command) {
+  PipelineRecord record{.command = command,
                         .profile = profile_name(input),
                         .switching = switch_model(input),
                         .tensor_parallel = input.tensor_parallel,
                         .data_parallel = input.data_parallel,
-                        .clock_per_kernel = input.clock_per == "kernel",
                         .marks = [&](const PipelinePlan& plan) { return marks_of(loaded, plan); }};
   if (loaded.modelled) {
     record.spec = loaded.modelled->spec;
     record.grid = grid_name(loaded.modelled->spec, loaded.modelled->grid);
   }
-  tell("stored as run {} in {}\n", add_pipeline(db, planner, plans, record), db);
+  return record;
+}
+
+std::int64_t store_pipeline(const std::string& db, const PipelinePlanner& planner,
+                            const std::vector<PipelineResult>& plans, const PipelineInput& input,
+                            const LoadedPipeline& loaded, const RunContext& context) {
+  const std::int64_t run_id =
+      add_pipeline(db, planner, plans, record_of(input, loaded, context.command_line));
+  tell("stored as run {} in {}\n", run_id, db);
+  return run_id;
 }
 
 Action setup_pipeline(CommandLine& app) {
   static constexpr std::array choices{
-      Command{"describe", "A pipeline as a file, which 'rubato explore' plans",
+      Command{"describe", "Write a pipeline as a file for 'rubato explore'",
               &setup_pipeline_describe},
-      Command{"front", "The whole frontier of time and energy", &setup_pipeline_front},
-      Command{"straggle", "What the others save while one pipeline is slow",
+      Command{"front", "Show the whole frontier of time and energy", &setup_pipeline_front},
+      Command{"straggle", "What the other pipelines save while one is slow",
               &setup_pipeline_straggle},
-      Command{"scale", "Savings as replicas share a batch: strong scaling", &setup_pipeline_scale},
-      Command{"compare", "Plans beside those of other methods", &setup_pipeline_compare},
-      Command{"sweep-latency", "What changes of clock leave of a saving",
-              &setup_pipeline_sweep_latency},
-      Command{"profile", "A stage profile from the captured ranks of a pipeline",
+      Command{"scale", "Savings when more replicas share a batch (strong scaling)",
+              &setup_pipeline_scale},
+      Command{"compare", "Compare plans with those of other methods", &setup_pipeline_compare},
+      Command{"latency-scan", "How much of a saving remains when switching clocks takes longer",
+              &setup_pipeline_latency_scan},
+      Command{"profile", "Make a profile of stages from the captured ranks of a pipeline",
               &setup_pipeline_profile}};
   return one_of(app, choices);
 }

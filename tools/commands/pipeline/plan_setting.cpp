@@ -1,6 +1,7 @@
 #include "tools/commands/pipeline/plan_setting.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "common/process/interruption.hpp"
@@ -14,7 +15,8 @@ namespace rubato {
 
 namespace {
 
-// The answer, then the plans with more time; where none can be set, the first that was found.
+// The answer, then coarser plans of the same time, the finest first, then those of its granularity
+// with more time; where none can be set, the first that was found.
 std::vector<const PipelineResult*> plans_of_file(const PipelinePlanner& planner,
                                                  const std::vector<PipelineResult>& plans) {
   const Answers<PipelineResult> answers = answers_of(planner, plans);
@@ -24,17 +26,24 @@ std::vector<const PipelineResult*> plans_of_file(const PipelinePlanner& planner,
       plans, [](const PipelineResult& plan) { return plan.found() && plan.verdict.applicable; });
   const bool keeps_default = some_can && named != nullptr && !named->plan;
   if (keeps_default && !is_part()) {
-    throw NoPlanError("no plan saves anything: keep the default clocks",
+    throw NoPlanError("no plan saves enough: keep the default clocks",
                       {.in = {}, .hint = "--slack with one number asks for a plan with more time"});
   }
   std::vector<const PipelineResult*> chosen{
       some_can && named != nullptr && !keeps_default ? answers.plan(*named) : &*first};
+  const PipelineResult& answer = *chosen.front();
+  std::vector<const PipelineResult*> coarser, slower;
   for (const PipelineResult& plan : plans) {
-    if (plan.found() && plan.verdict.applicable && !plan.goal &&
-        plan.deadline_s > chosen.front()->deadline_s)
-      chosen.push_back(&plan);
+    if (!plan.found() || !plan.verdict.applicable || plan.goal || answer.goal) continue;
+    if (plan.deadline_s == answer.deadline_s && plan.granularity < answer.granularity)
+      coarser.push_back(&plan);
+    if (plan.deadline_s > answer.deadline_s && plan.granularity == answer.granularity)
+      slower.push_back(&plan);
   }
-  std::ranges::stable_sort(chosen.begin() + 1, chosen.end(), {}, &PipelineResult::deadline_s);
+  std::ranges::stable_sort(coarser, std::greater<>{}, &PipelineResult::granularity);
+  std::ranges::stable_sort(slower, {}, &PipelineResult::deadline_s);
+  chosen.insert(chosen.end(), coarser.begin(), coarser.end());
+  chosen.insert(chosen.end(), slower.begin(), slower.end());
   return chosen;
 }
 
@@ -53,7 +62,6 @@ PlanFile file_of(const PipelineInput& input, const PipelinePlanner& planner,
        .kernel_clocks = loaded.kernel_clocks,
        .spec = spec ? &*spec : nullptr,
        .switching = switching_in_earnest(switch_model(input), spec.value_or(GpuSpec{})),
-       .granularity = input.clock_per == "kernel" ? "launch" : "microbatch",
        .run = std::move(run)},
       plans);
   file.created_utc = now_utc();

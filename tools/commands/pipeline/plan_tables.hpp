@@ -1,5 +1,5 @@
 #pragma once
-// What plans of a pipeline set, pass by pass and kernel by kernel.
+// What plans of a pipeline set, kernel by kernel.
 
 #include <vector>
 
@@ -9,13 +9,9 @@
 
 namespace rubato {
 
-/// The clock, the times and the energy of every pass.
-[[nodiscard]] OutputTable passes_table(const PipelineWork& work,
-                                       const std::vector<PipelineResult>& plans);
-
 /// The clock of every kernel under the options that plans use, and the microbatches that use them.
-[[nodiscard]] OutputTable kernels_table(const PipelineWork& work,
-                                        const std::vector<PipelineResult>& plans,
-                                        const std::vector<KernelClocks>& kernel_clocks);
+[[nodiscard]] OutputTable stage_kernels_table(const PipelineWork& work,
+                                              const std::vector<PipelineResult>& plans,
+                                              const std::vector<KernelClocks>& kernel_clocks);
 
 }  // namespace rubato

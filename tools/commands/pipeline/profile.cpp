@@ -96,8 +96,8 @@ std::optional<CapturedGpu> gpu_of(const ProfileOptions& o, const std::vector<Cap
   }
   if (!label)
     tell(
-        "note: the clocks of the capture are not known: the GPU's default is assumed; "
-        "--captured-clock or --power say otherwise\n");
+        "note: the capture does not record its clocks: the default of the GPU is assumed "
+        "(--captured-clock, --power)\n");
   const ClockPair clock = captured_clock(spec, label);
   return CapturedGpu{std::move(spec), clock, o.clocks};
 }
@@ -235,7 +235,7 @@ ExitStatus run_profile(const ProfileOptions& o) {
         fmt::format("blocked power is {} W; expected a number >= 0", *o.blocked_power_w));
   std::vector<Capture> captures;
   for (const std::string& file : files_of_patterns(o.ranks))
-    captures.push_back(read_told_capture(file, o.partial));
+    captures.push_back(read_told_capture(file, {.partial = o.partial}));
   CapturedProfileInput input{.captures = captures, .gpu = {}, .power = {}};
   input.power = read_power(o);
   input.gpu = gpu_of(o, captures, input.power);
@@ -272,9 +272,6 @@ Action setup_pipeline_profile(CommandLine& app) {
   app.add_flag("--partial", o->partial, "Leave out what cannot be read, and say so");
   app.add_option("-o,--output", o->out, "Profile for explore, CSV");
   add_format_options(app, o->format);
-  app.footer(
-      "\nExample:\n  rubato pipeline profile --ranks 'rank*.json.gz' --power 'rank*.power.csv' -o "
-      "stages.csv");
   return [o](const RunContext&) { return run_profile(*o); };
 }
 

@@ -61,27 +61,27 @@ struct ScaleSaving {
 
 // One line for each straggler: least to most.
 // @param savings  for each straggler's factor, in the order of the replicas
-Answer strong_scaling_answer(const ScaleOptions& o,
-                             const std::vector<std::vector<ScaleSaving>>& savings) {
-  Answer answer;
+std::string strong_scaling_answer(const ScaleOptions& o,
+                                  const std::vector<std::vector<ScaleSaving>>& savings) {
+  std::string answer;
   for (std::size_t i = 0; i < savings.size(); ++i) {
     const auto [most, least] =
         std::ranges::minmax_element(savings[i], {}, &ScaleSaving::change_pct);
     const auto say = [&](const ScaleSaving& one) {
-      answer.unbroken_lead(change_words(one.change_pct, one.interval))
-          .say(fmt::format(" ({} GPUs)", one.gpus));
+      answer.append(change_words(one.change_pct, one.interval))
+          .append(fmt::format(" ({} GPUs)", one.gpus));
     };
-    if (i > 0) answer.next_line();
-    answer.say(o.factors[i] == 1.0 ? std::string("In the same time: energy ")
-                                   : fmt::format("While a straggler takes {:.4g} times as long: "
-                                                 "energy ",
-                                                 o.factors[i]));
+    if (i > 0) answer.append("\n");
+    answer.append(o.factors[i] == 1.0 ? std::string("In the same time: energy ")
+                                      : fmt::format("While a straggler takes {:.4g} times as long: "
+                                                    "energy ",
+                                                    o.factors[i]));
     say(*least);
     if (savings[i].size() > 1) {
-      answer.say(" to ");
+      answer.append(" to ");
       say(*most);
     }
-    answer.say(".");
+    answer.append(".");
   }
   return answer;
 }
@@ -161,10 +161,6 @@ Action setup_pipeline_scale(CommandLine& app) {
       ->delimiter(',')
       ->capture_default_str();
   add_format_options(app, o->format);
-  app.footer(
-      "\nExample, GPT-3 175B on 1,024 to 8,192 GPUs:\n"
-      "  rubato pipeline scale --profile a100.csv --profile-scale 10 --blocked-power 83.64 "
-      "--tensor-parallel 8");
   return [o](const RunContext& context) { return run_scale(*o, context); };
 }
 

@@ -17,7 +17,7 @@ std::string planned_text(const PipelineInput& input, const PipelinePlanner& plan
   const PipelineWork& work = planner.work();
   const PipelineRun& base = planner.baseline();
   std::string text = fmt::format(
-      "{}: {} and {:.5g} J an iteration at the {}; no plan is faster than {}, least energy at "
+      "{}: {} and {:.5g} J a step at the {}; no plan is faster than {}, least energy at "
       "about "
       "{}",
       describe(input, work), time_text(base.time_s), base.energy_j, baseline_name(input),
@@ -28,12 +28,13 @@ std::string planned_text(const PipelineInput& input, const PipelinePlanner& plan
 
 std::string rests_on_text(const PipelineInput& input, const LoadedPipeline& loaded,
                           const SwitchModel& switching) {
-  std::string text = loaded.modelled
-                         ? "the kernel model of the GPU"
-                         : "passes as the profile has them, without a spread: no interval, no odds";
+  std::string text =
+      loaded.modelled
+          ? "the kernel model of the GPU"
+          : "times and energies of the profile, which has no repeats: no interval, no odds";
   text += fmt::format("; a stage that waits draws {:.4g} W", loaded.work.blocked_power_w);
-  text += switching.is_free() ? "; changes of clock are taken as free"
-                              : fmt::format("; a change of clock takes {}", change_text(switching));
+  text += switching.is_free() ? "; switches are taken as free"
+                              : fmt::format("; a switch takes {}", change_text(switching));
   return input.host_power_w.value_or(0.0) > 0.0
              ? text + fmt::format("; {} W per GPU for the rest of the node counted",
                                   format_number(*input.host_power_w))
@@ -44,8 +45,8 @@ std::string next_text(const PipelineInput& input, const LoadedPipeline& loaded,
                       const SwitchModel& switching) {
   if (loaded.modelled) return "measure the stages: rubato capture stages, then explore its CSV";
   if (input.gpu.empty() && switching.is_free())
-    return "name the GPU (--gpu NAME): changes of clock are then counted as it takes them";
-  return switching.guess.empty() ? "" : "how long a change of clock takes: sudo -E rubato latency";
+    return "name the GPU (--gpu NAME): the cost of its switches is then counted";
+  return switching.guess.empty() ? "" : "how long a switch takes: sudo -E rubato latency";
 }
 
 // "870 to 1410 MHz".
@@ -62,10 +63,10 @@ std::string setting_of(const PipelineInput& input, const LoadedPipeline& loaded,
   std::string lines = stage_lines(input, planner, plan, loaded);
   if (!lines.empty()) return lines;
   const Goal goal = plan.goal.value_or(LeastWaste{});
-  return fmt::format(
-      "{}, a clock for each {}; {} changes\n{}", range_text(plan.run),
-      input.clock_per == "kernel" ? "kernel of each pass" : "pass", plan.run.clock_switches,
-      play_text(input.clock_per == "kernel" ? "kernel" : "microbatch", goal, db, plan_file));
+  return fmt::format("{}, a clock for each {}; {} switches a step\n{}", range_text(plan.run),
+                     plan.granularity == Granularity::kernel ? "kernel of each pass" : "pass",
+                     plan.run.clock_switches,
+                     play_text(name_of(plan.granularity), goal, db, plan_file));
 }
 
 }  // namespace
@@ -91,7 +92,6 @@ ShownRun shown_run(const PipelineInput& input, const LoadedPipeline& loaded,
   for (const PipelineResult& plan : plans) {
     ShownPlan& shown = run.plans.emplace_back();
     shown.as = contender_of(planner, plan);
-    if (input.clock_per == "kernel") shown.as.granularity = "launch";
     shown.goal = asked_goal(planner, plan);
     shown.status = plan.status;
     shown.deadline_s = plan.deadline_s;

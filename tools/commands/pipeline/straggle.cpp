@@ -73,8 +73,9 @@ std::string replicas_text(const PipelineInput& input) {
 
 // What a pipeline that waits saves, least to most, and what it would have saved by itself.
 // @param intervals  of the points' changes of energy
-Answer straggle_answer(const std::vector<Cause>& causes, const std::vector<StragglerPoint>& points,
-                       const std::vector<std::optional<Interval>>& intervals) {
+std::string straggle_answer(const std::vector<Cause>& causes,
+                            const std::vector<StragglerPoint>& points,
+                            const std::vector<std::optional<Interval>>& intervals) {
   const auto change = [](const StragglerPoint& point) {
     return change_pct(point.result.energy_j, point.baseline_energy_j);
   };
@@ -82,19 +83,19 @@ Answer straggle_answer(const std::vector<Cause>& causes, const std::vector<Strag
     return change_pct(point.intrinsic_energy_j, point.baseline_energy_j);
   };
   const auto [most, least] = std::ranges::minmax_element(points, {}, change);
-  const auto say = [&](Answer& answer, const StragglerPoint& point) {
+  const auto say = [&](std::string& answer, const StragglerPoint& point) {
     const auto at = static_cast<std::size_t>(&point - points.data());
-    answer.unbroken_lead(change_words(change(point), intervals[at]))
-        .say(fmt::format(" for '{}'", causes[at].what));
+    answer.append(change_words(change(point), intervals[at]))
+        .append(fmt::format(" for '{}'", causes[at].what));
   };
-  Answer answer;
-  answer.say("A pipeline that waits for a slower one: energy ");
+  std::string answer;
+  answer.append("A pipeline that waits for a slower one: energy ");
   say(answer, *least);
-  if (points.size() > 1) say(answer.say(" to "), *most);
+  if (points.size() > 1) say(answer.append(" to "), *most);
   const auto [alone_most, alone_least] = std::ranges::minmax_element(points, {}, alone);
-  answer.say(fmt::format(". With the plan that knows only its own: {}{}.",
-                         change_words(alone(*alone_least)),
-                         points.size() > 1 ? " to " + change_words(alone(*alone_most)) : ""));
+  answer.append(fmt::format(". With the plan that knows only its own: {}{}.",
+                            change_words(alone(*alone_least)),
+                            points.size() > 1 ? " to " + change_words(alone(*alone_most)) : ""));
   return answer;
 }
 
@@ -190,9 +191,6 @@ Action setup_pipeline_straggle(CommandLine& app) {
                "Simulate: a stage failed, its layers went to the others");
   app.add_option("--db", o->db, "Store pipeline, frontier and plans in this SQLite database");
   add_format_options(app, o->format);
-  app.footer(
-      "\nExample:\n  rubato pipeline straggle --profile a100.csv --blocked-power 83.64 "
-      "--microbatches 12 --data-parallel 16 --throttle 1.1,1.2 --lost-stage");
   return [o](const RunContext& context) { return run_straggle(*o, context); };
 }
 

@@ -10,8 +10,8 @@
 #include "explorer/pipeline/intervals.hpp"
 #include "explorer/pipeline/plan_file.hpp"
 #include "explorer/pipeline/planner.hpp"
+#include "explorer/results/stage_rows.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/options/pipeline.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -26,7 +26,7 @@ Action setup_pipeline_straggle(CommandLine& app);
 Action setup_pipeline_profile(CommandLine& app);
 Action setup_pipeline_scale(CommandLine& app);
 Action setup_pipeline_compare(CommandLine& app);
-Action setup_pipeline_sweep_latency(CommandLine& app);
+Action setup_pipeline_latency_scan(CommandLine& app);
 
 [[nodiscard]] PlannerOptions planner_options(const PipelineInput& input);
 
@@ -34,7 +34,7 @@ Action setup_pipeline_sweep_latency(CommandLine& app);
 void print_with_notes(const OutputTable& table, const std::string& notes, OutputFormat format);
 
 /// The same, and before it what was asked and what the answer is, if people read it.
-void print_answered(const std::string& question, const Answer& answer, const OutputTable& table,
+void print_answered(const std::string& question, std::string_view answer, const OutputTable& table,
                     const std::string& notes, OutputFormat format);
 
 /// Why plans of a pipeline have no intervals; nothing where they have.
@@ -83,9 +83,13 @@ void add_interval(std::vector<Cell>& row, const std::optional<Interval>& interva
 /// @throws UsageError for what the database does not hold: power limits, passes of 0 J
 void check_storable(const PipelineWork& work);
 
-/// Adds a run to a database and says so.
-void store_pipeline(const std::string& db, const PipelinePlanner& planner,
-                    const std::vector<PipelineResult>& plans, const PipelineInput& input,
-                    const LoadedPipeline& loaded, const RunContext& context);
+/// What is known of a pipeline beyond planner and plans. Refers to `loaded`.
+[[nodiscard]] PipelineRecord record_of(const PipelineInput& input, const LoadedPipeline& loaded,
+                                       const std::string& command);
+
+/// Adds a run to a database and says so. @return run_id
+std::int64_t store_pipeline(const std::string& db, const PipelinePlanner& planner,
+                            const std::vector<PipelineResult>& plans, const PipelineInput& input,
+                            const LoadedPipeline& loaded, const RunContext& context);
 
 }  // namespace rubato

@@ -12,18 +12,41 @@
 #include "common/text.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "explorer/results/answers.hpp"
-#include "tools/commands/plans/capture_tables.hpp"
 #include "traces/graph/step_clocks.hpp"
 
 namespace rubato {
 
 namespace {
 
+// Only launches that take a clock count.
+std::string plan_clocks_text(const GraphExploration& found, const GraphPlanResult& result) {
+  std::vector<ClockId> clocks;
+  for (const PlanClock& row : plan_clocks(*found.model, result)) clocks.push_back(row.clock);
+  return clocks_text(found.planner->grid(), clocks);
+}
+
 // In the mean over GPUs.
 double busy_share(const GraphRun& run) {
   double busy_s = 0.0;
   for (const GpuTotals& gpu : run.gpus) busy_s += gpu.busy_s;
   return busy_s / std::max(run.span_s * static_cast<double>(run.gpus.size()), 1e-12);
+}
+
+// The multiple of a tenth of its power of ten that lies outside, to the one side or the other.
+double two_digits(double value, double (*outwards)(double)) {
+  if (!(value > 0.0)) return 0.0;
+  const double unit = std::pow(10.0, std::floor(std::log10(value)) - 1.0);
+  return outwards(value / unit) * unit;
+}
+
+// "1703 J (no power log; 90 %: 1300 to 1800)": captured times say nothing of absolute power.
+std::string energy_text(const GraphRequest& request, const GraphExploration& found) {
+  const std::string text = fmt::format("{:.5g} J", found.planner->baseline().total_energy_j);
+  const auto range_j = default_energy_range_j(request, found);
+  return range_j ? text + fmt::format(" (no power log; 90 %: {:.10g} to {:.10g})",
+                                      two_digits(range_j->first, std::floor),
+                                      two_digits(range_j->second, std::ceil))
+                 : text;
 }
 
 std::string planned_text(const GraphExplorationInput& input, const GraphRequest& request,
@@ -33,17 +56,16 @@ std::string planned_text(const GraphExplorationInput& input, const GraphRequest&
   const ClockGrid& grid = found.planner->grid();
   const std::size_t files = request.files.size(), gpus = found.run->graph.gpus().size();
   std::string text = fmt::format(
-      "{}{}, {} GPU{}, on {}, {} W, {} clocks: {} and {:.5g} J at the default clocks ({}), GPU{} "
-      "at "
-      "work {:.0f} % of it; captured in {} at {} ({})",
+      "{}{}, {} GPU{}, on {}, {} W, {} clocks: {} and {} at the default clocks ({}), GPU{} "
+      "busy {:.0f} %; captured: {} at {} ({})",
       printable(request.files.front()), files > 1 ? fmt::format(" and {} more", files - 1) : "",
       gpus, gpus == 1 ? "" : "s", spec.title,
       format_number(input.power_limit_w.value_or(spec.power_limit.limit_w)), grid.size(),
-      time_text(baseline.span_s), baseline.total_energy_j,
+      time_text(baseline.span_s), energy_text(request, found),
       clock_words(grid.label(grid.default_clock())), gpus == 1 ? "" : "s",
       percent * busy_share(baseline), time_text(found.captured_span_s), request.captured_clock,
       request.clock_source == ClockSource::gpu_default
-          ? "the GPU's default, assumed: give --captured-clock or --power"
+          ? "clocks not recorded, the default is assumed: --captured-clock, --power"
           : std::string(name_of(request.clock_source)));
   if (found.model->host_power_w() > 0.0)
     text += fmt::format("; {} W per GPU for the rest of the node counted",
@@ -63,27 +85,18 @@ std::string rests_on_text(const GraphExploration& found) {
       shares_text({{percent * c.measured_s / total_s, "measured"},
                    {percent * c.anchored_s / total_s, "anchored (captured time, modelled split)"},
                    {percent * c.guessed_split_s / total_s, "of it with a guessed split"},
-                   {percent * c.fixed_s / total_s, "that no clock changes"}});
+                   {percent * c.fixed_s / total_s, "independent of clocks"}});
   const SwitchModel& switching = *found.planner->switching();
-  text += switching.is_free() ? "; changes of clock take nothing, as asked for"
-                              : fmt::format("; a change of clock takes {}", change_text(switching));
+  text += switching.is_free() ? "; switches are free, as asked for"
+                              : fmt::format("; a switch takes {}", change_text(switching));
+  if (found.host_time_factor < 1.0)
+    text += fmt::format("; the host takes {:.2f} times its captured time, for --step-time",
+                        found.host_time_factor);
   constexpr double worth_saying = 0.5;
   const double off_pct = change_pct(found.reproduced_span_s, found.captured_span_s);
-  if (std::abs(off_pct) > worth_saying)
+  if (std::abs(off_pct) > worth_saying && found.host_time_factor == 1.0)
     text += fmt::format("; its graph takes {} % of the captured time", format_signed(off_pct, 1));
   return text;
-}
-
-// Said where few clocks were tried: with odds, a plan between two of them may be much better.
-std::string untried_text(const GraphExplorationInput& input, const GraphExploration& found) {
-  if (!input.grid.empty()) return "";
-  const std::size_t tried = found.planner->grid().size(),
-                    all = make_clock_grid(input.spec, "full").size();
-  return 2 * tried > all ? ""
-                         : fmt::format(
-                               "{} of {} clocks were tried; --clocks full tries all, and a "
-                               "plan may come closer to the time allowed",
-                               tried, all);
 }
 
 // The clock of each GPU, where each has one; else empty.
@@ -130,7 +143,7 @@ std::string setting_of(const GraphExploration& found, const GraphPlanOutcome& pl
     return fmt::format("{}{}\n {}", clocks_by_target_text(spec, targets), sms,
                        clocks_by_target_lines(spec, targets));
   const std::string_view grain = name_of(plan.result.question.grain);
-  return fmt::format("{}, one per {}{}; {:.2g} changes/s{}\n{}", clocks, grain, sms,
+  return fmt::format("{}, one per {}{}; {:.2g} switches/s{}\n{}", clocks, grain, sms,
                      changes_per_s(plan.result), plan.counted ? "" : ", taken as free",
                      play_text(grain, plan.asked_goal(), db, plan_file));
 }
@@ -188,7 +201,6 @@ ShownRun shown_run(const GraphExplorationInput& input, const GraphRequest& reque
                .gpus = static_cast<double>(found.run->graph.gpus().size()),
                .odds_frac = found.odds_frac,
                .marks = found.baseline_marks,
-               .notes = {untried_text(input, found)},
                .interrupted = found.interrupted};
   for (const GraphPlanOutcome& plan : found.plans)
     run.plans.push_back(shown_plan(found, plan, db, plan_file));

@@ -10,15 +10,18 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/file.hpp"
 #include "common/numbers.hpp"
 #include "common/process/interruption.hpp"
-#include "common/suggest.hpp"
 #include "common/text.hpp"
+#include "explorer/graph/exploration.hpp"
 #include "explorer/limited_exploration.hpp"
 #include "explorer/next_capture.hpp"
+#include "explorer/results/answers.hpp"
 #include "explorer/results/capture_rows.hpp"
+#include "explorer/results/run_writer.hpp"
 #include "explorer/results/store.hpp"
 #include "models/gpu/device.hpp"
 #include "sim/timeline/graph.hpp"
@@ -28,6 +31,7 @@
 #include "tools/options/comm_sms.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/table.hpp"
 #include "tools/terminal/next_capture.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/plan_file.hpp"
@@ -44,7 +48,7 @@ namespace {
 std::vector<Capture> read_captures(const ExploreOptions& o) {
   std::vector<Capture> captures;
   for (const std::string& file : o.work) {
-    Capture capture = read_told_capture(file, o.step.partial);
+    Capture capture = read_told_capture(file, o.step.import);
     if (!o.step.step.empty()) capture = only_step(std::move(capture), o.step.step);
     captures.push_back(std::move(capture));
   }
@@ -55,7 +59,7 @@ std::vector<Capture> read_captures(const ExploreOptions& o) {
 void leave_out_odd_steps(const ExploreOptions& o, std::vector<Capture>& captures) {
   if (!o.step.step.empty() || captures.front().steps.empty()) return;
   if (captures.front().steps.size() == 1 && captures.front().step_source != StepSource::whole_file)
-    tell("note: {}: one step only: how far steps differ is not known\n",
+    tell("note: {}: only one step, so the scatter between steps is not known\n",
          printable(with_input_named(o.work.front())));
   std::vector<OddStep> odd = odd_steps(captures.front());
   for (auto step = odd.rbegin(); step != odd.rend(); ++step) {
@@ -64,8 +68,8 @@ void leave_out_odd_steps(const ExploreOptions& o, std::vector<Capture>& captures
     std::optional<Capture> kept;
     if (captures.size() == 1) kept = without_step(capture, step->position);
     tell("note: step {} takes {:.2f} times the median step: {}\n", name, step->over_median,
-         kept ? "left out, so that its time is no slack of the others"
-              : "its time is in the slack of all; --step plans one step alone");
+         kept ? "it is left out, or the others could use its extra time"
+              : "the others may use its extra time; --step plans one step alone");
     if (kept) capture = std::move(*kept);
   }
 }
@@ -82,25 +86,9 @@ GpuSpec spec_of(const ExploreOptions& o, const std::vector<Capture>& captures) {
 }
 
 std::vector<Granularity> grains_of(const ExploreOptions& o, const GraphExplorationInput& input) {
-  static const std::vector<std::string> all{"iteration", "gpu",    "pass",
-                                            "kernel",    "launch", "segment"};
   std::size_t gpus = 0;
   for (const Capture& capture : input.captures) gpus += capture.devices.size();
-  std::vector<std::string> names = o.questions.granularities;
-  if (!o.questions.granularities_given) {
-    names = all;
-    if (gpus == 1) std::erase(names, "gpu");
-  }
-  std::vector<Granularity> grains;
-  for (const std::string& name : names) {
-    const auto grain = granularity_named(name);
-    if (!grain) {
-      throw UsageError(fmt::format("--granularity '{}' is not known for captured runs{}", name,
-                                   did_you_mean(name, all)));
-    }
-    grains.push_back(*grain);
-  }
-  return grains;
+  return granularities_of(o.questions, gpus);
 }
 
 // Priorities of streams that have one: "0 of 2, -5 of 1". Empty where the files do not say.
@@ -116,16 +104,17 @@ std::string priorities_text(const std::vector<Capture>& captures) {
   return text;
 }
 
-void print_result(const ExploreOptions& o, const GraphExplorationInput& input,
-                  const GraphRequest& request, const GraphExploration& found) {
+ScreenLines print_result(const ExploreOptions& o, const GraphExplorationInput& input,
+                         const GraphRequest& request, const GraphExploration& found) {
   const auto measurement = next_measurement(found);
   ShownRun shown = shown_run(input, request, found, o.db, o.plan_file);
-  shown.next = next_text(measurement,
-                         effective_core_mhz(found.model->spec(), found.model->captured_clock()));
-  print_exploration(
-      shown, captured_run_table(request, found),
-      std::array{ListedTable{"kernels", [&] { return captured_kernels_table(found); }},
-                 ListedTable{"collectives", [&] { return collectives_table(found); }, true},
+  shown.next = next_text(measurement, *found.model, !o.captured.power.empty());
+  return print_exploration(
+      shown,
+      [&] {
+        return PlannedRun{capture_rows(request, found), capture_plans_rows(found)};
+      },
+      std::array{ListedTable{"collectives", [&] { return collectives_table(found); }, true},
                  ListedTable{"comm_sms", [&] { return comm_sms_table(found); }, true},
                  ListedTable{"next", [&] { return next_table(measurement); }, true}},
       o.lists, o.format);
@@ -143,10 +132,10 @@ void write_timeline(const ExploreOptions& o, const GraphExploration& found) {
     if (!result.found()) continue;
     GraphSimulator of_plan(found.model_of(outcome), grid);
     runs.push_back(of_plan.run(result.plan, {.phases = true, .switching = result.switching}));
-    titles.push_back(outcome.goal
-                         ? fmt::format("{}, {}", name_of(result.question.grain), goal_name(outcome))
-                         : fmt::format("{}, slack {} %", name_of(result.question.grain),
-                                       format_number(percent * result.question.slack_frac)));
+    titles.push_back(
+        outcome.goal ? fmt::format("{}, {}", name_of(result.question.grain), name_of(*outcome.goal))
+                     : fmt::format("{}, slack {} %", name_of(result.question.grain),
+                                   format_number(percent * result.question.slack_frac)));
   }
   std::vector<GraphTrack> tracks;
   for (std::size_t i = 0; i < runs.size(); ++i) tracks.push_back({titles[i], &runs[i], &grid});
@@ -169,22 +158,27 @@ CapturedRun captured_run(const ExploreOptions& o, const RunContext& context) {
                    .comm_sms = comm_sms_of(o.comm_sms),
                    .questions = {},
                    .odds_frac = o.questions.odds_pct / percent,
+                   .step_time_s = o.step_time_s,
                    .host_power_w = o.host_power_w.value_or(0.0)},
-                  {with_inputs_named(o.work), {}, ClockSource::gpu_default, context.command_line}};
+                  {.files = with_inputs_named(o.work),
+                   .captured_clock = {},
+                   .command = context.command_line,
+                   .disturbance = fmt::format("{}", fmt::join(o.disturb, ","))}};
   GraphExplorationInput& input = run.input;
   GraphRequest& request = run.request;
-  input.spec = spec_of(o, input.captures);
+  input.spec = with_kernels_of_table(spec_of(o, input.captures), o.table, input.captures, context);
   const CapturedLog log(o.captured, input.spec);
   const auto& label = log.clock();
   input.captured_clock = captured_clock(input.spec, label);
   input.spec = log.with_power(std::move(input.spec), input.captures, input.captured_clock);
+  std::vector<Capture> recorded;  // what a power log lies beside
+  if (!o.also.empty()) recorded = input.captures;
   leave_out_odd_steps(o, input.captures);
-  if (!o.also.empty()) {
-    if (input.captures.size() > 1)
-      throw UsageError("--also goes with one capture, not with those of several ranks");
-    input.spec = with_other_captures(input.spec, input.captures.front(), input.captured_clock,
-                                     o.also, o.step.partial);
-  }
+  if (recorded.size() > 1)
+    throw UsageError("--also goes with one capture, not with those of several ranks");
+  if (!o.also.empty())
+    input.spec = log.with_other_captures(input.spec, {recorded.front(), input.captures.front()},
+                                         input.captured_clock, o.also, o.step.import);
   if (label) {
     request.clock_source = o.captured.clock.empty() ? ClockSource::power_log : ClockSource::given;
   }
@@ -199,12 +193,10 @@ ExitStatus explore_captured_run(const ExploreOptions& o, const RunContext& conte
   CapturedRun run = captured_run(o, context);
   GraphExplorationInput& input = run.input;
   const GraphRequest& request = run.request;
-  input.questions = questions_of(o.questions, RunKind::capture, grains_of(o, input));
+  QuestionOptions asked = o.questions;
+  if (time_budget_s(asked)) ask_for_time(asked, default_step_s(input));
+  input.questions = questions_of(asked, RunKind::capture, grains_of(o, input));
   const PlanFileDatabase db(o.db, o.plan_file);
-  if (!db.path().empty() && !input.disturbance.none())
-    throw UsageError(
-        fmt::format("{} keeps plans of runs as captured, not with stragglers or jitter",
-                    o.db.empty() ? "--plan-file" : "--db"));
   // A database that cannot be written is better known before the work than after it.
   if (!db.path().empty()) (void)ResultStore::open(db.path());
 
@@ -215,16 +207,15 @@ ExitStatus explore_captured_run(const ExploreOptions& o, const RunContext& conte
   if (const std::string priorities = priorities_text(input.captures); !priorities.empty())
     tell("note: priorities of streams, as captured: {} (the lower, the more urgent; not used)\n",
          priorities);
-  print_result(o, input, request, found);
+  const ScreenLines said = print_result(o, input, request, found);
   if (!o.timeline.empty()) write_timeline(o, found);
   if (!db.path().empty()) {
     const std::int64_t id = store_graph_run(db.path(), request, found);
+    store_screen(db.path(), id, said);
     if (db.is_kept()) tell("stored as run {} in {}\n", id, o.db);
     db.write_plan(fmt::format("{}", id), input.spec);
   }
-  const bool none = std::ranges::none_of(
-      found.plans, [](const GraphPlanOutcome& outcome) { return outcome.result.found(); });
-  return none ? ExitStatus::no_plan : ExitStatus::done;
+  return answers_of(found).some_hold() ? ExitStatus::done : ExitStatus::no_plan;
 }
 
 }  // namespace rubato

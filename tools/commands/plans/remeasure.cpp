@@ -12,8 +12,8 @@
 #include "models/table/fill.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/options/gpu.hpp"
+#include "tools/options/user_defaults.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
 
@@ -22,7 +22,7 @@ namespace rubato {
 namespace {
 
 struct RemeasureOptions {
-  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks;
+  std::string trace = "gpt3-xl", gpu, clocks;
   double time_noise_pct = 0.5, energy_noise_pct = 1.0, slack_pct = 0.0;
   std::vector<double> safety{0.0, 1.0, 2.0};
   std::size_t campaigns = 200;
@@ -44,7 +44,7 @@ std::vector<Column> interval_columns(const std::string& key, const std::string& 
 
 ExitStatus run(const RemeasureOptions& o) {
   const Trace trace = load_trace(o.trace);
-  const GpuModel model(load_gpu(o.gpu), trace);
+  const GpuModel model(load_gpu(o.gpu.empty() ? usual_gpu() : o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
   const ProfileTable table =
       unit_table(fill_profile_table(model, grid), trace, choice_units(trace, Granularity::kernel));
@@ -69,7 +69,7 @@ ExitStatus run(const RemeasureOptions& o) {
       answer = answer_text(
           fmt::format("{} on {}, {} clocks", printable(trace.name), printable(model.spec().title),
                       grid.size()),
-          Answer().say(fmt::format(
+          std::string().append(fmt::format(
               "A plan per kernel that promises {} % of energy keeps {} %: {:.2f} points were luck.",
               format_signed(curse.promised.energy.median_pct, 2),
               format_signed(curse.kept.energy.median_pct, 2), curse.lost.energy.median_pct)));
@@ -97,7 +97,7 @@ ExitStatus run(const RemeasureOptions& o) {
 Action setup_remeasure(CommandLine& app) {
   auto o = std::make_shared<RemeasureOptions>();
   app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str()->reads_file();
-  app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
+  app.add_option("--gpu NAME", o->gpu, "GPU model; 'rubato gpus' lists them [rtx-3080-ti]");
   app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
   app.add_option("--time-noise", o->time_noise_pct, "Standard error of a measured time, %")
       ->in_range(0.0, 1e4)
@@ -115,10 +115,8 @@ Action setup_remeasure(CommandLine& app) {
       ->capture_default_str();
   add_format_options(app, o->format);
   app.footer(
-      "\nEvery cell is measured with noise, the plan per kernel with the least energy is chosen, "
-      "and\n"
-      "measured again: the choice favours lucky measurements. Medians and 90 % intervals.\n"
-      "Example:\n  rubato remeasure gpt3-xl --time-noise 0.5 --energy-noise 1 --safety 0,1");
+      "Every cell is measured with noise, the plan per kernel with the least energy is chosen, and "
+      "measured again: the choice favours lucky measurements. Medians and 90 % intervals.");
   return [o](const RunContext&) { return run(*o); };
 }
 

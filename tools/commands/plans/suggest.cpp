@@ -14,10 +14,10 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/explore.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/sweep.hpp"
+#include "tools/options/user_defaults.hpp"
 #include "tools/terminal/next_capture.hpp"
 #include "tools/terminal/output.hpp"
 #include "traces/files/trace_json.hpp"
@@ -27,7 +27,7 @@ namespace rubato {
 namespace {
 
 struct SuggestOptions {
-  std::string trace = "gpt3-xl", gpu = "rtx-3080-ti", clocks, measured;
+  std::string trace = "gpt3-xl", gpu, clocks, measured;
   std::size_t points = 5;
   double noise_pct = 1.0, slack_pct = 0.0;
   CapturedClockOptions captured;
@@ -46,15 +46,11 @@ ExitStatus suggest_capture(const SuggestOptions& o, const CommandLine& line,
   captured.captured = o.captured;
   CapturedRun run = captured_run(captured, context);
   const double slack_pct = line.has("--slack") ? o.slack_pct : usual_slack_pct;
-  run.input.questions = {
-      {Granularity::iteration, Aggregation::global, LeastWaste{slack_pct / percent}}};
+  run.input.questions = {{Granularity::run, Aggregation::global, LeastWaste{slack_pct / percent}}};
   const GraphExploration found = explore_captured(run.input, context);
   const auto next = next_measurement(found);
   if (o.format == OutputFormat::table)
-    print_notes(next ? "Next: " +
-                           next_text(next, effective_core_mhz(found.model->spec(),
-                                                              found.model->captured_clock())) +
-                           '\n'
+    print_notes(next ? "Next: " + next_text(next, *found.model, !o.captured.power.empty()) + '\n'
                      : "No other clock of this grid would tell more.\n");
   print(next_table(next), o.format);
   return ExitStatus::done;
@@ -64,7 +60,7 @@ ExitStatus run(const SuggestOptions& o, const CommandLine& line, const RunContex
   if (names_capture(o.trace)) return suggest_capture(o, line, context);
   refuse(line, {"--captured-clock", "--power"}, "does nothing for a trace");
   const Trace trace = load_trace(o.trace);
-  const GpuModel model(load_gpu(o.gpu), trace);
+  const GpuModel model(load_gpu(o.gpu.empty() ? usual_gpu() : o.gpu), trace);
   const ClockGrid grid = make_clock_grid(model.spec(), o.clocks);
   const ProfileTable per_launch = fill_profile_table(model, grid);
   const ChoiceUnits units = choice_units(trace, Granularity::kernel);
@@ -83,21 +79,23 @@ ExitStatus run(const SuggestOptions& o, const CommandLine& line, const RunContex
       model, trace, grid, planned, measured ? &*measured : nullptr, o.noise_pct / 100.0, o.points);
 
   OutputTable table({{"step"}, {"mem"}, {"core"}, {"change_sigma_pct", "change known to %", 3}});
-  table.add_row({std::string("now"), std::monostate{}, std::monostate{}, found.sigma_now_pct});
+  const bool for_people = o.format == OutputFormat::table;  // programs read clocks alone
+  if (for_people)
+    table.add_row({std::string("now"), std::monostate{}, std::monostate{}, found.sigma_now_pct});
   for (std::size_t i = 0; i < found.points.size(); ++i) {
     const std::string& label = grid.label(found.points[i].clock);
     const auto slash = label.find('/');
     table.add_row({std::to_string(i + 1), label.substr(0, slash), label.substr(slash + 1),
                    found.points[i].change_sigma_pct});
   }
-  table.add_row(
-      {std::string("all clocks"), std::monostate{}, std::monostate{}, found.sigma_full_pct});
-  const bool for_people = o.format == OutputFormat::table;
+  if (for_people)
+    table.add_row(
+        {std::string("all clocks"), std::monostate{}, std::monostate{}, found.sigma_full_pct});
   if (for_people && !found.points.empty())
     print_notes(answer_text(
         fmt::format("{} on {}, {} clocks", printable(trace.name), printable(model.spec().title),
                     grid.size()),
-        Answer().say(fmt::format(
+        std::string().append(fmt::format(
             "Measure every kernel at {} clocks next: the plan's change is then known to {:.2f} %, "
             "now to {:.2f} %.",
             found.points.size(), found.points.back().change_sigma_pct, found.sigma_now_pct))));
@@ -118,7 +116,7 @@ Action setup_suggest(CommandLine& app) {
                  "Kernels to plan for: shipped name or file; or a capture, to capture again")
       ->capture_default_str()
       ->reads_file();
-  app.add_option("--gpu", o->gpu, "Shipped name or file of a GPU spec")->capture_default_str();
+  app.add_option("--gpu NAME", o->gpu, "GPU model; 'rubato gpus' lists them [rtx-3080-ti]");
   app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
   app.add_option("--measured", o->measured, "Sweep with the points there are already");
   app.add_option("--points", o->points, "How many clock pairs to suggest")
@@ -131,17 +129,15 @@ Action setup_suggest(CommandLine& app) {
   add_captured_clock_options(app, o->captured);
   add_format_options(app, o->format);
   app.footer(
-      "\nEach step names the clock pair that, measured for every kernel, makes the changes of "
-      "time\n"
-      "and energy most certain: half those of the plan, half those of all clocks, since the plan\n"
-      "may change. First the default clocks, another core and another memory clock. Only clocks "
-      "the\n"
-      "spec's fit reaches; the last row is all of them. The error is "
-      "of\n"
-      "the kernels only: it takes the spec's shared parameters as they are.\n"
-      "Of a capture: at which core clock to capture the run again, what one clock for all then\n"
-      "saves and how well its time is known, as rubato explore says (slack: 5 % unless given).\n"
-      "Example:\n  rubato suggest gpt3-xl --gpu a100-sxm4-80gb --points 5 --csv > pairs.csv");
+      "Each row is the clock pair that, once measured for every kernel, narrows the uncertainty "
+      "most: half that of the plan, half that of all clocks, since the plan may change. The first "
+      "rows are the default clocks, another core clock and another memory clock. Only clocks "
+      "within "
+      "the range of the GPU model's fit are named; the last row is all of them. Errors of the "
+      "parameters that kernels share are not counted.\n"
+      "For a capture: the core clock at which to capture the run again, what one clock for all "
+      "then "
+      "saves, and how well its time is known (slack 5 % unless given).");
   return [o, &app](const RunContext& context) { return run(*o, app, context); };
 }
 

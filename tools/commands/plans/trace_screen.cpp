@@ -10,11 +10,19 @@
 #include "common/numbers.hpp"
 #include "explorer/report/setting_lines.hpp"
 #include "explorer/results/answers.hpp"
-#include "tools/commands/plans/trace_tables.hpp"
 
 namespace rubato {
 
 namespace {
+
+// What the times of kernels rest on, as shares of the default time in percent.
+std::array<double, coefficient_sources> coverage_pct(const Exploration& found) {
+  std::array<double, coefficient_sources> share_pct{};
+  for (std::size_t k = 0; k < found.coefficient_sources.size(); ++k)
+    share_pct[static_cast<std::size_t>(found.coefficient_sources[k])] +=
+        percent * found.baseline.by_kernel[k].time_s / found.baseline.total.time_s;
+  return share_pct;
+}
 
 std::string planned_text(const std::string& work, const ExplorationInput& input,
                          const Exploration& found) {
@@ -57,7 +65,7 @@ std::string rests_on_text(const ExplorationInput& input, const Exploration& foun
                      {of(CoefficientSource::derived), "derived from FLOPs and bytes"},
                      {of(CoefficientSource::guessed), "guessed"}});
   if (any_changes(found))
-    text += fmt::format("; a change of clock takes {}", change_text(played_switching(input)));
+    text += fmt::format("; a switch takes {}", change_text(played_switching(input)));
   return text;
 }
 
@@ -66,9 +74,9 @@ std::string next_text(const ExplorationInput& input, const Exploration& found) {
   const double known =
       share_pct(found, CoefficientSource::measured) + share_pct(found, CoefficientSource::anchored);
   if (!input.measured && known < most_pct)
-    return fmt::format("profile one step on a {} and explore that file", input.spec.title);
+    return fmt::format("profile one step on {} and explore that file", input.spec.title);
   if (any_changes(found) && !played_switching(input).guess.empty())
-    return "how long a change of clock takes: sudo -E rubato latency, then --switching latency=...";
+    return "how long a switch takes: sudo -E rubato latency, then --switching latency=...";
   if (!input.measured && share_pct(found, CoefficientSource::anchored) > most_pct)
     return "a sweep of the kernels at several clocks (rubato capture), for rubato calibrate";
   return "";
@@ -101,7 +109,7 @@ std::string setting_of(const ExplorationInput& input, const Exploration& found,
                        one_clock_line(input.spec, found.grid[first]));
   const Totals& total = plan.sim.total;
   return fmt::format(
-      "{}; {:.2g} changes/s{}\n{}", clocks_in_words(input, found, plan),
+      "{}; {:.2g} switches/s{}\n{}", clocks_in_words(input, found, plan),
       static_cast<double>(total.clock_switches) / total.time_s,
       switching_of(input, plan.question).is_free() && !plan.counted ? ", taken as free" : "",
       play_text(name_of(plan.question.granularity), plan.question.goal, db, plan_file));

@@ -2,6 +2,7 @@
 // run to captures.
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
 #include <functional>
@@ -23,12 +24,13 @@
 #include "tools/commands/command.hpp"
 #include "tools/commands/explore.hpp"
 #include "tools/commands/plans/transfer_table.hpp"
-#include "tools/drawing/page_parts.hpp"
+#include "tools/drawing/page.hpp"
 #include "tools/drawing/transfer.hpp"
 #include "tools/options/captured.hpp"
 #include "tools/options/files.hpp"
 #include "tools/options/gpu.hpp"
 #include "tools/options/prices.hpp"
+#include "tools/options/user_defaults.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
@@ -41,7 +43,7 @@ namespace rubato {
 namespace {
 
 struct TransferOptions {
-  std::string db, model = "gpt3-xl", collectives = "model", clocks, page, plot, plan;
+  std::string db, model = "gpt3-xl", collectives = "model", clocks, page, plan;
   ExploreOptions captured;
   StepOptions step;
   std::vector<std::string> ranks;
@@ -117,18 +119,33 @@ std::vector<DrawnTransfer> apply(const TransferredPlan& plan, double host_power_
   return drawn;
 }
 
-void write_pictures(const TransferOptions& o, const StoredPlan& plan,
-                    const std::vector<DrawnTransfer>& drawn) {
-  std::string words = plan_words(name_of(plan));
-  words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
-  const TransferCaption caption{.plan = std::move(words),
-                                .found_on = plan.trace,
-                                .gpu = plan.spec.title,
-                                .clocks = plan.grid,
-                                .power_limit_w = plan.power_limit_w,
-                                .model_error = model_error_text(plan.spec)};
-  if (!o.page.empty()) write_output(o.page, transfer_page(caption, drawn));
-  if (!o.plot.empty()) write_output(o.plot, transfer_svg(caption, drawn));
+void write_page(const TransferOptions& o, const StoredPlan& plan,
+                const std::vector<DrawnTransfer>& drawn) {
+  if (o.page.empty()) return;
+  const OutputTable table = transfer_table(name_of(plan), drawn);
+  double least_known = 1.0;
+  for (const DrawnTransfer& one : drawn)
+    least_known = std::min(least_known, one.transfer.known_frac);
+  write_output(
+      o.page,
+      drawn_page({"A plan on other traces",
+                  fmt::format("{}; {}, {:g} W, clocks '{}'", found_words(name_of(plan)),
+                              plan.spec.title, plan.power_limit_w, plan.grid),
+                  transfer_answer(drawn),
+                  fmt::format("model error: {}. At least {:.0f} % of a trace's time is in kernels "
+                              "that the plan knows; the others keep the default clocks",
+                              model_error_text(plan.spec), 100.0 * least_known)},
+                 std::array{PagePart{
+                     .name = "transfers",
+                     .title = "Saving, regret, time",
+                     .text = "Against the default clocks of each trace. Regret is what a trace's "
+                             "own plan for the same question would save beyond the transferred "
+                             "one; at equal time, in the time the transferred one takes.",
+                     .table = &table,
+                     .charts = R"([{"title": "Energy", "x": "trace", "y": ["energy_change_pct",
+                       "own_energy_change_pct"]}, {"title": "Time", "x": "trace", "y":
+                       ["time_change_pct", "own_time_change_pct"]}, {"title": "Regret", "x":
+                       "trace", "y": ["regret_points", "equal_time_regret_points"]}])"}}));
 }
 
 constexpr std::string_view given_suffix = ".csv";
@@ -191,8 +208,8 @@ void tell_taken(const TransferOptions& o, const Plan& plan) {
 
 // Captured runs on which to play a plan: files of each.
 std::vector<std::vector<std::string>> captured_runs(const TransferOptions& o) {
-  if (!o.batches.empty() || !o.tensor_parallel.empty() || !o.page.empty() || !o.plot.empty()) {
-    throw UsageError("--batches, --tp, --page and --plot are for plans of traces",
+  if (!o.batches.empty() || !o.tensor_parallel.empty() || !o.page.empty()) {
+    throw UsageError("--batches, --tp and --page are for plans of traces",
                      {.in = {}, .hint = "what is given is a captured run"});
   }
   require_database(o);
@@ -242,7 +259,7 @@ StoredPlan plan_of(const TransferOptions& o, std::span<const Target> targets) {
     if (!o.db.empty()) throw UsageError("give either --db or the plan's file");
     const std::string& gpu = o.captured.gpu;
     StoredPlan plan = parse_given_plan(read_file(o.plan), o.plan,
-                                       load_gpu(gpu.empty() ? "rtx-3080-ti" : gpu), o.clocks);
+                                       load_gpu(gpu.empty() ? usual_gpu() : gpu), o.clocks);
     std::vector<Trace> traces;
     for (const Target& target : targets) traces.push_back(target.trace);
     require_known_kernels(plan, traces);
@@ -284,10 +301,10 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
   }
   const ExploreOptions& c = o.captured;
   if (!o.ranks.empty() || !c.captured.clock.empty() || !c.captured.power.empty() ||
-      !o.step.step.empty() || o.step.partial) {
+      !o.step.step.empty() || !o.step.import.phase.empty() || o.step.import.partial) {
     throw UsageError(
-        "--ranks, --captured-clock, --power, --step and --partial are for "
-        "plans of captured runs",
+        "--ranks, --captured-clock, --power, --step, --phase and --partial are for plans of "
+        "captured runs",
         {.in = {}, .hint = "--plan N takes one"});
   }
   const std::vector<Target> targets = targets_of(o);
@@ -304,7 +321,7 @@ ExitStatus run(const TransferOptions& o, const RunContext& context) {
   const auto drawn =
       apply(name_of(plan), plan.host_power_w, targets.size(), transfer_to, o.format, context);
   if (drawn.empty()) return ExitStatus::interrupted;
-  write_pictures(o, plan, drawn);
+  write_page(o, plan, drawn);
   return ExitStatus::done;
 }
 
@@ -314,15 +331,16 @@ Action setup_transfer(CommandLine& app) {
   auto o = std::make_shared<TransferOptions>();
   app.add_option(
       "TRACE,--trace", o->traces,
-      "Traces to apply the plan to: shipped names or files; of a captured run: captures");
+      "Runs to apply the plan to: traces (shipped names or files), or captures if the plan is of a "
+      "captured run");
   app.add_option("--db", o->db, "Result database with the plan");
-  app.add_option(
-      "--plan", o->plan,
-      "Plan of the database, by its plan_id [the best plan of the latest run of what is named, "
-      "else of the latest run]; FILE.csv: columns kernel, mem, core, e.g. a published plan");
+  app.add_option("--plan", o->plan,
+                 "Plan to apply: its plan_id in the database [the best plan of the latest run that "
+                 "fits], or a "
+                 "CSV file with columns kernel, mem, core, such as a published plan");
   app.add_option("--clocks", o->clocks,
-                 "Of a plan from a file: the clocks its own one is chosen from [the spec's first "
-                 "grid]");
+                 "With a plan from a file: clocks that each trace's own plan may use [the GPU "
+                 "model's first grid]");
   app.add_option("--batches", o->batches,
                  "Also to the GPT step with these batch sizes (with commas)")
       ->delimiter(',');
@@ -330,38 +348,31 @@ Action setup_transfer(CommandLine& app) {
                  "Also to the GPT step with these tensor-parallel degrees")
       ->delimiter(',');
   app.add_option("--collectives", o->collectives,
-                 "Of --tp: model, or none: kernels alone, as Spaan et al. time them")
+                 "Collectives of --tp: model, or none (kernels alone, as Spaan et al. time them)")
       ->one_of({"none", "model"})
       ->capture_default_str();
   app.add_option("--model", o->model, "Model of --batches and --tp")->capture_default_str();
   add_host_power_option(app, o->host_power_w, "[as the plan counted it]");
   app.add_option("--page", o->page, "Write an HTML page with the picture")
       ->ends_in({".html", ".htm"});
-  app.add_option("--plot", o->plot, "Write the picture alone, as SVG")->ends_in({".svg"});
   app.add_option("--ranks", o->ranks,
                  "Captures of several ranks of one run, as one: files or a pattern such as "
                  "'rank*.json.gz'");
   app.add_option("--gpu", o->captured.gpu,
-                 "Spec of the captures [the one of their GPU], or of a plan from a file "
-                 "[rtx-3080-ti]");
+                 "GPU model: of captures [the captured GPU], of a plan from a file [rtx-3080-ti]");
   add_captured_clock_options(app, o->captured.captured);
   add_step_options(app, o->step);
   add_format_options(app, o->format);
+  app.group("Traces made for it", {"--batches", "--tp", "--collectives", "--model"});
   app.footer(
-      "\nKernels are matched by name; those the plan does not know, such as collectives, stay at "
-      "default clocks.\n"
-      "Change is against the default clocks of each trace. Regret is what the trace's own plan for "
-      "the same\n"
-      "question would save beyond the transferred one, in points; it is negative where the "
-      "transferred plan takes\n"
-      "more time. 90 %: the interval of the transferred energy change. At equal time: "
-      "beyond the transferred one in the time that one takes.\n"
-      "A plan of a captured run is played as the Python package plays it: its clocks at the same "
-      "shares of each\n"
-      "pass; changes of clock are counted as the spec knows them.\n"
-      "Example:\n  rubato transfer --db results.db --batches 1,5,10,20,40 --tp 1,2,4 --page "
-      "transfer.html\n"
-      "  rubato transfer --plan table1.csv --batches 1,40 --tp 1,16 --collectives none");
+      "Kernels are matched by name. Those that the plan does not know, such as collectives, stay "
+      "at "
+      "the default clocks. Changes are against the default clocks of each trace, with the 90 % "
+      "interval of the energy. Regret: how many points more the trace's own best plan would save; "
+      "negative if the transferred plan takes more time. At equal time: the same for an own plan "
+      "that takes as long as the transferred one. A plan of a captured run is applied as the "
+      "Python "
+      "package does it: each clock for the same share of each pass, with the cost of switches.");
   return [o](const RunContext& context) {
     check_host_power(o->host_power_w);
     return run(*o, context);

@@ -15,7 +15,6 @@
 #include "explorer/pipeline/lowtime.hpp"
 #include "explorer/pipeline/straggler.hpp"
 #include "explorer/published.hpp"
-#include "tools/drawing/published_plot.hpp"
 #include "tools/options/pipeline.hpp"
 
 namespace rubato {
@@ -103,7 +102,6 @@ PublishedSection table6(const RunContext& context) {
   const std::vector<PublishedPipeline>& published = published_table6();
   std::vector<Table6Row> rows(published.size());
   parallel_for(rows.size(), [&](std::size_t i) { rows[i] = table6_row(published[i], context); });
-  std::vector<PlotSeries> plot;
   LeastAndMost theirs, ours;
   Difference emulated{.what = "Perseus' own account of its plans, emulated from stage profiles",
                       .unit = "points"};
@@ -117,10 +115,6 @@ PublishedSection table6(const RunContext& context) {
                            of.saving_pct, r.account_pct, r.emulated_pct, r.realised_pct,
                            r.realised_time_pct, r.ours_pct, r.most_pct,
                            std::isnan(r.against_pct) ? Cell() : Cell(r.against_pct)});
-    if (i == 0 || of.profile != published[i - 1].profile)
-      plot.push_back({fmt::format("{} {}", of.model.substr(0, 5), of.gpu.substr(0, 4)), {}, {}});
-    plot.back().published.emplace_back(of.microbatches, of.saving_pct);
-    plot.back().ours.emplace_back(of.microbatches, r.ours_pct);
   }
   section.notes = table6_notes(emulated);
   section.finding = fmt::format(
@@ -128,12 +122,9 @@ PublishedSection table6(const RunContext& context) {
       "to {:.2f} %.",
       rows.size(), theirs.least, theirs.most, ours.least, ours.most);
   section.differences = {emulated};
-  section.pictures =
-      published_plot({.title = "Table 6: energy saved; lines ours, circles published",
-                      .x = "microbatches",
-                      .y = "%",
-                      .logarithmic_x = true},
-                     plot);
+  section.charts =
+      R"([{"title": "Energy saved, %", "pairs": [["microbatches", "saving_pct", "ours"],
+        ["microbatches", "published_saving_pct", "published"]], "log": "x", "panels": ["gpu"], "by": "model"}])";
   return section;
 }
 
@@ -237,17 +228,15 @@ ModelledTraining modelled(const PublishedTrainings& of, std::size_t training,
   return out;
 }
 
-constexpr std::string_view modelled_seen =
-    "Measured on real pipelines. Their stage profiles were not published, so nothing could be "
-    "fitted to them. Where this project has a model of network and GPU, ours is predicted from the "
-    "kernels of a GPT step. The GPU specs were fitted to other work (a40 to stages of GPT-3 175B). "
-    "Layers in equal shares and sequences of 1024 tokens are assumed.";
-
 PublishedSection table3(const PublishedTrainings& of,
                         std::span<const std::optional<ModelledTraining>> ours) {
   PublishedSection section{.key = "table3",
                            .heading = "Table 3: energy saved without stragglers, %, measured",
-                           .seen = std::string(modelled_seen),
+                           .seen =
+                               "Measured on real pipelines, whose stage profiles were not "
+                               "published. Ours is predicted from the kernels of a GPT step, on "
+                               "GPU specs fitted to other work (a40 to stages of GPT-3 175B). "
+                               "Layers in equal shares and sequences of 1024 tokens are assumed.",
                            .table = OutputTable({{"model"},
                                                  {"gpu", "GPU"},
                                                  {"stages"},
@@ -259,6 +248,7 @@ PublishedSection table3(const PublishedTrainings& of,
                                                  {"saving_pct", "modelled", 1},
                                                  {"saving_low_pct", "low", 1},
                                                  {"saving_high_pct", "high", 1}})};
+  section.summary = section.table;  // what we have a model of
   Difference off{
       .what = "Saving of real pipelines, from models alone", .unit = "points", .headline = true};
   for (std::size_t i = 0; i < of.size(); ++i) {
@@ -277,11 +267,12 @@ PublishedSection table3(const PublishedTrainings& of,
     } else {
       row.resize(row.size() + 3);
     }
+    if (ours[i]) section.summary->add_row(row);
     section.table.add_row(std::move(row));
   }
   section.notes =
-      "modelled: without a profile or a measurement of these runs. low, high: 90 % interval. For "
-      "eight rows there is no model here.\n";
+      "modelled: without a profile or a measurement of these runs. low, high: 90 % interval. The "
+      "rows without a model here are in --json.\n";
   section.differences = {off};
   return section;
 }
@@ -295,8 +286,9 @@ PublishedSection table4(const PublishedTrainings& of,
   PublishedSection section{
       .key = "table4",
       .heading = "Table 4: energy saved while another pipeline is slower, %, measured",
-      .seen = std::string(modelled_seen),
-      .table = OutputTable(columns)};
+      .seen = "As of Table 3.",
+      .table = OutputTable(columns),
+      .summary = OutputTable(columns)};
   Difference off{.what = "The same beside a slower pipeline", .unit = "points"};
   for (std::size_t i = 0; i < of.size(); ++i) {
     std::vector<Cell> perseus{of.text(i, "model"), of.text(i, "gpu"), std::string("Perseus")};
@@ -311,9 +303,11 @@ PublishedSection table4(const PublishedTrainings& of,
       modelled.emplace_back(ours[i]->straggler_saving_pct[s]);
       off.add(of.perseus(i, column), ours[i]->straggler_saving_pct[s]);
     }
-    section.table.add_row(std::move(perseus));
-    section.table.add_row(std::move(envpipe));
-    if (ours[i]) section.table.add_row(std::move(modelled));
+    for (std::vector<Cell>* row : {&perseus, &envpipe, &modelled}) {
+      if (row == &modelled && !ours[i]) continue;
+      if (ours[i]) section.summary->add_row(*row);
+      section.table.add_row(std::move(*row));
+    }
   }
   section.differences = {off};
   return section;

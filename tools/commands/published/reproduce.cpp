@@ -16,7 +16,6 @@
 #include "tools/commands/published/kareus2026.hpp"
 #include "tools/commands/published/perseus2024.hpp"
 #include "tools/commands/published/spaan2026.hpp"
-#include "tools/commands/published/specs.hpp"
 #include "tools/commands/published/steps.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
@@ -42,7 +41,6 @@ std::vector<Reproduction> reproductions(const ReproduceOptions& o, const RunCont
   if (all || o.experiment == "perseus2024") list.push_back(reproduce_perseus2024(context));
   if (o.experiment == "kareus2026") list.push_back(reproduce_kareus2026());
   if (all || o.experiment == "steps") list.push_back(training_steps());
-  if (all) list.push_back(held_out_errors());
   throw_if_interrupted(context);
   return list;
 }
@@ -100,22 +98,17 @@ Action setup_reproduce(CommandLine& app) {
   app.add_option(
          "EXPERIMENT", o->experiment,
          "spaan2026: kernel-level clocks for a GPT-3-xl step (arXiv 2601.08539); perseus2024: "
-         "clocks for pipelines (SOSP 2024); steps: times of training steps; all: these, and the "
-         "shipped specs; kareus2026: errors of kernels beside a collective (OSDI 2026)")
+         "clocks for pipelines (SOSP 2024); steps: times of training steps; all: these three; "
+         "kareus2026: errors of kernels beside a collective (OSDI 2026)")
       ->required();
   app.add_option("--db", o->db, "Store the run of spaan2026 in this SQLite database");
   app.add_option("--report", o->report,
                  "Write everything with pictures as one page (.html), or as Markdown (.md)");
   app.add_flag("--json", o->json, "All tables, every row, as one JSON object");
   app.footer(
-      "\nEach table says what of it our fits have seen: Table 2 of spaan2026 was not used to fit "
-      "the "
-      "model, but Table 1\nwas, and one row of Table 2 is its sum: 'blind' is the fit without it "
-      "(spec "
-      "rtx-3080-ti-without-table1). See docs/models.md.\n"
-      "Examples:\n"
-      "  rubato reproduce spaan2026 --db results.db\n"
-      "  rubato reproduce all --report page.html");
+      "Each table says what of it our fits have seen: Table 2 of spaan2026 was not used to fit the "
+      "model, but Table 1 was, and one row of Table 2 is its sum: 'blind' is the fit without it "
+      "(spec rtx-3080-ti-without-table1). See docs/models.md.");
   return [o](const RunContext& context) { return reproduce(*o, context); };
 }
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "common/text.hpp"
-#include "tools/drawing/page_parts.hpp"
+#include "tools/drawing/page.hpp"
 
 namespace rubato {
 
@@ -38,18 +39,6 @@ std::string markdown_table(const OutputTable& table) {
   return text;
 }
 
-// Lines below a table.
-std::string html_notes(std::string_view notes) {
-  std::string html;
-  for (std::size_t from = 0; from < notes.size();) {
-    const std::size_t end = std::min(notes.find('\n', from), notes.size());
-    html += fmt::format("{}{}", html.empty() ? "" : "<br>\n",
-                        page_text(notes.substr(from, end - from)));
-    from = end + 1;
-  }
-  return html.empty() ? html : fmt::format("<p>{}</p>\n", html);
-}
-
 std::string_view name_of(SeenByFit seen) {
   switch (seen) {
     case SeenByFit::no: return "no";
@@ -68,31 +57,20 @@ void for_each_difference(std::span<const Reproduction> reproductions, Use&& use)
   }
 }
 
-std::string page_trust(std::span<const Reproduction> reproductions) {
-  std::vector<std::vector<std::string>> rows;
+// What a fit has seen it was made to give back; the rest is a prediction.
+OutputTable differences_table(std::span<const Reproduction> reproductions) {
+  OutputTable table({{"what"},
+                     {"mean_difference"},
+                     {"most"},
+                     {"unit"},
+                     {"seen_by_a_fit"},
+                     {"numbers"},
+                     {"from"}});
   for_each_difference(reproductions, [&](const Reproduction& reproduction, const Difference& one) {
-    rows.push_back({page_text(one.what), fmt::format("{:.2f} {}", one.mean(), one.unit),
-                    fmt::format("{:.2f} {}", one.most, one.unit), std::string(name_of(one.seen)),
-                    fmt::format("{}", one.points), page_text(reproduction.name)});
+    table.add_row({one.what, one.mean(), one.most, one.unit, std::string(name_of(one.seen)),
+                   static_cast<std::int64_t>(one.points), reproduction.name});
   });
-  return "<p>How far our numbers are from the published ones. What a fit has seen it was made to "
-         "give back; the rest is a prediction.</p>\n" +
-         html_table({"what", "mean difference", "most", "seen by a fit", "numbers", "from"}, rows);
-}
-
-// Pictures, then what ours rests on, then every number; long tables are folded.
-std::string section_html(const PublishedSection& section) {
-  constexpr std::size_t most_rows = 12;
-  std::string html = fmt::format("<h3>{}</h3>\n", page_text(section.heading));
-  if (!section.pictures.empty())
-    html += fmt::format("<div class=\"plots\">\n{}</div>\n", section.pictures);
-  html += fmt::format("<p>{}</p>\n", page_text(section.seen));
-  if (section.summary) html += html_table(*section.summary);
-  html += section.summary || section.table.rows() > most_rows
-              ? fmt::format("<details><summary>All {} rows</summary>\n{}</details>\n",
-                            section.table.rows(), html_table(section.table))
-              : html_table(section.table);
-  return html + html_notes(section.notes);
+  return table;
 }
 
 const OutputTable& short_table(const PublishedSection& section) {
@@ -101,21 +79,22 @@ const OutputTable& short_table(const PublishedSection& section) {
 
 }  // namespace
 
-Answer reproduction_answer(std::span<const Reproduction> reproductions) {
-  Answer answer;
+std::string reproduction_answer(std::span<const Reproduction> reproductions) {
+  std::string answer;
   for (const Reproduction& reproduction : reproductions) {
     for (const PublishedSection& section : reproduction.sections) {
       if (section.finding.empty()) continue;
-      if (!answer.lines.empty()) answer.next_line();
-      answer.say(section.finding);
+      if (!answer.empty()) answer.append("\n");
+      answer.append(section.finding);
     }
   }
   for_each_difference(reproductions, [&](const Reproduction&, const Difference& one) {
     if (!one.headline) return;
-    if (!answer.lines.empty()) answer.next_line();
-    answer.say(one.what + ": ")
-        .unbroken_lead(fmt::format("{:.1f} {}", one.mean(), one.unit))
-        .say(one.seen == SeenByFit::no ? " off in the mean." : " off in the mean, seen by a fit.");
+    if (!answer.empty()) answer.append("\n");
+    answer.append(one.what + ": ")
+        .append(fmt::format("{:.1f} {}", one.mean(), one.unit))
+        .append(one.seen == SeenByFit::no ? " off in the mean."
+                                          : " off in the mean, seen by a fit.");
   });
   return answer;
 }
@@ -146,14 +125,19 @@ std::string json_of(std::span<const Reproduction> reproductions) {
 }
 
 std::string markdown_of(std::span<const Reproduction> reproductions) {
-  std::string text = fmt::format("# {}\n\n{}\n", report_title, report_intro);
+  const auto prose = [](std::string_view text) {
+    constexpr std::size_t columns = 118;
+    return wrapped(text, columns);
+  };
+  std::string text = fmt::format("# {}\n\n{}", report_title, prose(report_intro));
   for (const Reproduction& reproduction : reproductions) {
-    text += fmt::format("\n## {}\n\n{}\n", reproduction.name, reproduction.title);
+    text += fmt::format("\n## {}\n\n{}", reproduction.name, prose(reproduction.title));
     for (const PublishedSection& section : reproduction.sections) {
-      text += fmt::format("\n### {}\n\n*{}*\n\n{}", section.heading, section.seen,
+      text += fmt::format("\n### {}\n\n{}\n{}", section.heading,
+                          prose(fmt::format("*{}*", section.seen)),
                           markdown_table(short_table(section)));
       for (const std::string_view line : split(section.notes, '\n')) {
-        if (!line.empty()) text += fmt::format("\n{}\n", line);
+        if (!line.empty()) text += fmt::format("\n{}", prose(line));
       }
     }
   }
@@ -161,17 +145,30 @@ std::string markdown_of(std::span<const Reproduction> reproductions) {
 }
 
 std::string page_of(std::span<const Reproduction> reproductions) {
-  std::string body = page_section("How sure this is", page_trust(reproductions));
+  const OutputTable differences = differences_table(reproductions);
+  std::vector<PagePart> parts{
+      {.name = "differences",
+       .title = "How far ours are from the published numbers",
+       .text = "What a fit has seen it was made to give back; the rest is a prediction.",
+       .table = &differences}};
   std::vector<std::string> names;
   for (const Reproduction& reproduction : reproductions) {
-    std::string html = fmt::format("<p>{}</p>\n", page_text(reproduction.title));
-    for (const PublishedSection& section : reproduction.sections) html += section_html(section);
-    body += page_section(reproduction.name, html);
-    names.push_back(reproduction.name);
+    names.push_back(reproduction.title);
+    for (const PublishedSection& section : reproduction.sections) {
+      parts.push_back({.name = fmt::format("{}_{}", reproduction.name, section.key),
+                       .title = section.heading,
+                       .text = section.seen + ' ' + section.notes,
+                       .table = &section.table,
+                       .charts = section.charts});
+      if (section.summary)
+        parts.push_back({.name = fmt::format("{}_{}_errors", reproduction.name, section.key),
+                         .title = "Errors of the above",
+                         .table = &*section.summary});
+    }
   }
-  return whole_page({std::string(report_title), fmt::format("{}", fmt::join(names, ", ")),
-                     reproduction_answer(reproductions), ""},
-                    body);
+  return drawn_page({std::string(report_title), fmt::format("{}", fmt::join(names, "; ")),
+                     reproduction_answer(reproductions), std::string(report_intro)},
+                    parts);
 }
 
 void Difference::add(double published, double ours) {

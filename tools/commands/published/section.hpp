@@ -10,7 +10,6 @@
 #include "common/error.hpp"
 #include "common/process/interruption.hpp"
 #include "common/run_context.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace rubato {
@@ -40,7 +39,7 @@ struct PublishedSection {
   std::optional<OutputTable> summary = {};   ///< shown instead where the table is long
   std::string finding = {};                  ///< a sentence for the answer, or nothing
   std::string notes = {};                    ///< lines below it, each whole
-  std::string pictures = {};                 ///< HTML figures, for the page
+  std::string charts = "[]";                 ///< over columns of `table`, see PagePart
   std::vector<Difference> differences = {};  ///< each with points
 };
 
@@ -56,7 +55,7 @@ inline constexpr std::string_view report_title = "Published numbers beside Rubat
 
 /// What was found, and how far ours is from what is published, mostly of what no fit has seen:
 /// what a page begins with, and the terminal.
-[[nodiscard]] Answer reproduction_answer(std::span<const Reproduction> reproductions);
+[[nodiscard]] std::string reproduction_answer(std::span<const Reproduction> reproductions);
 
 /// Every section on the terminal: heading, table, notes.
 void print_sections(const Reproduction& reproduction);

@@ -9,8 +9,6 @@
 #include "common/numbers.hpp"
 #include "explorer/published.hpp"
 #include "models/table/gpu_model.hpp"
-#include "tools/drawing/page_parts.hpp"
-#include "tools/drawing/published_plot.hpp"
 
 namespace rubato {
 
@@ -44,8 +42,8 @@ Cost forward_pass(const GpuModel& model, const Trace& trace, const ClockPair& cl
   return sum;
 }
 
-// The errors by memory clock, in the order of the plot.
-OutputTable error_summary(const std::vector<PlotSeries>& plot,
+// The errors by memory clock, in their order.
+OutputTable error_summary(const std::vector<std::string>& memories,
                           const std::map<std::string, Errors>& errors) {
   OutputTable summary({{"memory", "memory MHz"},
                        {"clocks"},
@@ -53,9 +51,9 @@ OutputTable error_summary(const std::vector<PlotSeries>& plot,
                        {"time_worst_pct", "worst", 2},
                        {"energy_mape_pct", "energy, mean", 2},
                        {"energy_worst_pct", "worst", 2}});
-  for (const PlotSeries& memory : plot) {
-    const Errors& e = errors.at(memory.name);
-    summary.add_row({memory.name, static_cast<std::int64_t>(e.time.size()), Errors::mean(e.time),
+  for (const std::string& memory : memories) {
+    const Errors& e = errors.at(memory);
+    summary.add_row({memory, static_cast<std::int64_t>(e.time.size()), Errors::mean(e.time),
                      Errors::worst(e.time), Errors::mean(e.energy), Errors::worst(e.energy)});
   }
   return summary;
@@ -82,7 +80,7 @@ PublishedSection spaan2026_figure3(const ExplorationInput& input, const Explorat
   std::map<std::string, Errors> errors;
   Difference off{
       .what = "Energy of the forward pass at 66 clocks", .unit = "points", .seen = SeenByFit::yes};
-  std::vector<PlotSeries> plot;
+  std::vector<std::string> memories;
   for (std::size_t row = 0; row < sweep.rows(); ++row) {
     const std::string &mem = sweep.text(row, "mem_mhz"), &core = sweep.text(row, "core_mhz");
     const ClockPair clock = parse_clock_pair(input.spec, fmt::format("{}/{}", mem, core));
@@ -98,18 +96,13 @@ PublishedSection spaan2026_figure3(const ExplorationInput& input, const Explorat
     off.add(energy_pct, found.energy_j);
     errors[mem].time.push_back(change_pct(100.0 + found.time_s, 100.0 + time_pct));
     errors[mem].energy.push_back(change_pct(100.0 + found.energy_j, 100.0 + energy_pct));
-    if (plot.empty() || plot.back().name != mem) plot.push_back({mem, {}, {}});
-    plot.back().ours.emplace_back(1.0 + found.time_s / 100.0, found.energy_j);
-    plot.back().published.emplace_back(1.0 + time_pct / 100.0, energy_pct);
+    if (memories.empty() || memories.back() != mem) memories.push_back(mem);
   }
   section.differences = {off};
-  section.summary = error_summary(plot, errors);
-  section.pictures =
-      published_plot({.title = "Figure 3: lines ours, circles published, by memory clock",
-                      .x = "time over that of the default clocks",
-                      .y = "energy, %",
-                      .logarithmic_x = true},
-                     plot);
+  section.summary = error_summary(memories, errors);
+  section.charts =
+      R"([{"title": "Energy over time", "pairs": [["time_pct", "energy_pct", "ours"],
+        ["published_time_pct", "published_energy_pct", "published"]]}])";
   return section;
 }
 
@@ -130,7 +123,6 @@ PublishedSection spaan2026_figure5(const ExplorationInput& input, const ClockGri
   const PublishedTable kernels("kernels");
   const GpuModel model(input.spec, input.trace);
   std::map<std::string, std::vector<double>> errors;
-  std::vector<MeasuredPair> times, energies;
   for (std::size_t k = 0; k < kernels.rows(); ++k) {
     const auto kernel = id_at<KernelId>(k);
     const OperatingPoint at_default = model.evaluate(kernel, input.spec.default_clock);
@@ -153,10 +145,6 @@ PublishedSection spaan2026_figure5(const ExplorationInput& input, const ClockGri
       section.table.add_row(
           {name, std::string(column), published, ours, change_pct(ours, published)});
       errors[column].push_back(change_pct(ours, published));
-      const bool is_time = std::string_view(column).ends_with("time_s");
-      (is_time ? times : energies)
-          .push_back({published, ours, std::string_view(column).starts_with("max"),
-                      fmt::format("{}, {}", name, column), name});
     }
   }
   for (const char* column : {"auto_time_s", "min_time_s", "max_time_s", "auto_energy_j",
@@ -164,10 +152,11 @@ PublishedSection spaan2026_figure5(const ExplorationInput& input, const ClockGri
     section.summary->add_row({std::string(column), static_cast<std::int64_t>(errors[column].size()),
                               Errors::mean(errors[column]), Errors::worst(errors[column])});
   }
-  constexpr double band = 0.05;
-  section.pictures =
-      agreement_plot("Figure 5: times, ours over published; orange: longest", "s", times, band) +
-      agreement_plot("Figure 5: energies; orange: most", "J", energies, band);
+  section.charts =
+      R"([{"title": "Times, s", "pairs": [["published", "ours", "time"]], "where": ["quantity", "time"],
+        "by": "quantity", "log": "xy", "diagonal": true, "band": 5}, {"title": "Energies, J",
+        "pairs": [["published", "ours", "energy"]], "where": ["quantity", "energy"], "by": "quantity",
+        "log": "xy", "diagonal": true, "band": 5}])";
   return section;
 }
 

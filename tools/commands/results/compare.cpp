@@ -15,7 +15,6 @@
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 #include "tools/terminal/stored_runs.hpp"
@@ -26,6 +25,7 @@ namespace {
 
 struct CompareOptions {
   std::string db, a, b;
+  std::vector<std::string> words;
   double tolerance_pct = 0.01;
   std::optional<double> time_tolerance_pct, energy_tolerance_pct;
   bool worse_only = false;
@@ -178,18 +178,90 @@ class Judge {
   bool worse_only_;
 };
 
-// What was asked, the differences, and then what they are of: what has no room is left out from
-// the right.
-QueryResult for_people(const QueryResult& rows) {
-  constexpr std::ptrdiff_t totals = 4, differences = 3;
-  const auto rotated = [&](auto cells) {
-    std::rotate(cells.end() - totals - differences, cells.end() - differences, cells.end());
-    return cells;
+// Both values of a quantity: "1814 -> 1542".
+std::string both_text(const SqlValue& a, const SqlValue& b) {
+  const auto one = [](const SqlValue& value) {
+    constexpr double five_digits = 1e4;
+    const auto* number = std::get_if<double>(&value);
+    if (number == nullptr) return std::string("no plan");
+    return *number < five_digits ? fmt::format("{:.4g}", *number) : fmt::format("{:.0f}", *number);
   };
+  return fmt::format("{} -> {}", one(a), one(b));
+}
+
+// What was asked, then both values of energy and time with their change.
+QueryResult for_people(const QueryResult& rows) {
+  constexpr std::ptrdiff_t numbers = 7;  // time, time, energy, energy, two differences, differs
   QueryResult people;
-  people.columns = rotated(rows.columns);
-  for (const auto& row : rows.rows) people.rows.push_back(rotated(row));
+  const auto asked = [](const auto& cells) {
+    return std::vector(cells.begin(), cells.end() - numbers);
+  };
+  people.columns = asked(rows.columns);
+  for (const char* column : {"energy_j", "energy_pct", "time_s", "time_pct"})
+    people.columns.emplace_back(column);
+  for (const auto& row : rows.rows) {
+    const auto at = row.end() - numbers;
+    auto& shown = people.rows.emplace_back(asked(row));
+    shown.insert(shown.end(), {both_text(at[2], at[3]), at[5], both_text(at[0], at[1]), at[4]});
+  }
   return people;
+}
+
+// "7.9 to 16.3 % less": of several changes.
+std::string range_text(double least_pct, double most_pct) {
+  const auto digits = [](double pct) { return fmt::format("{:.1f}", std::abs(pct)); };
+  const bool less = most_pct <= 0.0;
+  if (digits(least_pct) == digits(most_pct) && (least_pct > 0.0) == (most_pct > 0.0))
+    return digits(most_pct) == "0.0" ? "as much"
+                                     : digits(most_pct) + (less ? " % less" : " % more");
+  if (less) return fmt::format("{} to {} % less", digits(most_pct), digits(least_pct));
+  if (least_pct >= 0.0) return fmt::format("{} to {} % more", digits(least_pct), digits(most_pct));
+  return fmt::format("{} % less to {} % more", digits(least_pct), digits(most_pct));
+}
+
+// What two runs differ in, as they were asked.
+std::string changed_text(const ResultStore& store, std::string_view a, std::string_view b) {
+  const QueryResult both = store.query(
+      "SELECT work, gpu AS GPU, power_limit_w AS 'power limit W', clock_grid AS clocks, "
+      "host_power_w AS 'host power W', batch, sequence, tensor_parallel AS 'tensor parallel', "
+      "stages, microbatches, schedule, captured_clock AS 'captured clock', 1e3 * (switch_lead_s + "
+      "switch_stall_s) AS 'switch latency ms', program_version AS version FROM v_runs WHERE run_id "
+      "IN (?1, ?2) ORDER BY run_id = ?2",
+      {static_cast<std::int64_t>(parse_count(a).value_or(0)),
+       static_cast<std::int64_t>(parse_count(b).value_or(0))});
+  if (both.rows.size() < 2) return "";
+  const auto shown = [](const SqlValue& value) {
+    if (const auto* number = std::get_if<double>(&value)) return format_number(*number);
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return fmt::to_string(*whole);
+    if (const auto* words = std::get_if<std::string>(&value)) return files_text(*words);
+    return std::string("none");
+  };
+  std::string text;
+  for (std::size_t c = 0; c < both.columns.size(); ++c) {
+    const std::string of_a = shown(both.rows[0][c]), of_b = shown(both.rows[1][c]);
+    if (of_a != of_b)
+      text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", both.columns[c],
+                          printable(of_a), printable(of_b));
+  }
+  return text.empty() ? "The question is the same." : "Changed in the question: " + text + ".";
+}
+
+// "Run 2 uses 7.9 to 16.3 % less energy than run 1, and 5.4 to 9.2 % more time."
+std::string runs_text(const CompareOptions& o, const QueryResult& rows) {
+  std::optional<double> low_j, high_j, low_s, high_s;
+  for (const auto& row : rows.rows) {
+    const auto* time_pct = std::get_if<double>(&row[row.size() - 3]);
+    const auto* energy_pct = std::get_if<double>(&row[row.size() - 2]);
+    if (time_pct == nullptr || energy_pct == nullptr) continue;
+    low_j = std::min(low_j.value_or(*energy_pct), *energy_pct);
+    high_j = std::max(high_j.value_or(*energy_pct), *energy_pct);
+    low_s = std::min(low_s.value_or(*time_pct), *time_pct);
+    high_s = std::max(high_s.value_or(*time_pct), *time_pct);
+  }
+  if (!low_j) return "No question has a plan in both.";
+  return fmt::format(
+      "Run {} uses {} energy {} run {}, and {} time.", o.b, range_text(*low_j, *high_j),
+      range_text(*low_j, *high_j) == "as much" ? "as" : "than", o.a, range_text(*low_s, *high_s));
 }
 
 ExitStatus run(const CompareOptions& o) {
@@ -221,8 +293,13 @@ ExitStatus run(const CompareOptions& o) {
       fmt::format("{} questions in both, {} differ; {} only in A, {} only in B",
                   pairs.rows.rows.size(), differing, pairs.only_a, pairs.only_b);
   if (o.format == OutputFormat::table) {
+    std::string said;
+    if (!o.db.empty() && is_run(o.a) && is_run(o.b)) {
+      said.append(runs_text(o, pairs.rows)).append("\n");
+      said.append(changed_text(read_results(o.db), o.a, o.b)).append("\n");
+    }
     print_notes(answer_text(fmt::format("A: {}, B: {}", printable(o.a), printable(o.b)),
-                            Answer().say(answer + ".")));
+                            said.append(answer + ".")));
     print(as_table(for_people(pairs.rows), Titles::words), o.format);
   } else {
     print(as_table(pairs.rows), o.format);
@@ -235,9 +312,10 @@ ExitStatus run(const CompareOptions& o) {
 
 Action setup_compare(CommandLine& app) {
   auto o = std::make_shared<CompareOptions>();
-  app.add_option("A", o->a, "To compare against: a run or program version of --db, or a database")
+  app.add_option("WORDS DATABASE A B", o->words,
+                 "A result database and two of its runs or program versions, the first to compare "
+                 "with; or two databases")
       ->required();
-  app.add_option("B", o->b, "To judge")->required();
   app.add_option("--db", o->db, "Result database of both");
   app.add_option("--tolerance", o->tolerance_pct,
                  "Difference of time or energy that counts as equal, %")
@@ -247,13 +325,19 @@ Action setup_compare(CommandLine& app) {
   app.add_flag("--worse-only", o->worse_only, "More time or energy counts, less does not");
   add_format_options(app, o->format);
   app.footer(
-      "\nExit status 1 if a plan of B differs from A by more than the tolerance, 3 if there is "
-      "nothing to compare.\n"
-      "Examples:\n"
-      "  rubato compare --db results.db 1 2\n"
-      "  rubato compare --db results.db '0.1.0 1a2b3c4d' '0.1.0 5e6f7a8b' --worse-only\n"
-      "  rubato compare yesterday.db today.db --tolerance 0.1");
-  return [o](const RunContext&) { return run(*o); };
+      "Exit status 1 if a plan of B differs from A by more than the tolerance, 3 if there is "
+      "nothing to compare.");
+  return [o, &app](const RunContext&) {
+    const bool files =
+        o->words.size() == 2 && !app.has("--db") && !is_run(o->words[0]) && !is_run(o->words[1]);
+    if (files) o->db.clear();  // also that of the user's defaults
+    if (!files) take_database(o->words, o->db, 2);
+    if (o->words.size() < 2)
+      throw UsageError("one to compare with is missing; expected two runs, versions or databases");
+    o->a = o->words[0];
+    o->b = o->words[1];
+    return run(*o);
+  };
 }
 
 }  // namespace rubato

@@ -113,7 +113,7 @@ Action setup_export(CommandLine& app) {
          "or 'latest'")
       ->excludes(run_option)
       ->excludes(experiment_option);
-  app.add_option("--granularity", o->plan.granularity,
+  app.add_option("--per", o->plan.granularity,
                  "Of --plan: the plan of that granularity [the answer of the run]");
   app.add_option("--goal", o->plan.goal,
                  "Of --plan: the answer to that goal, e.g. cost [the goal asked first]");
@@ -123,16 +123,13 @@ Action setup_export(CommandLine& app) {
   app.add_option("-o,--output", o->out, "File; - is standard output")->capture_default_str();
   add_format_options(app, o->format);
   app.footer(
-      "\nCSV unless --json or --json-lines is given or the file's name ends in .json or "
-      ".jsonl.\nExample:\n  rubato export cells --db "
-      "results.db --run 1 "
-      "--csv -o cells.csv\n  rubato export --plan latest --db results.db -o plan.json");
+      "CSV unless --json or --json-lines is given or the file's name ends in .json or .jsonl.");
   return [o, &app](const RunContext&) {
     choose_format(*o, app);
     if (!o->plan.goal.empty()) o->plan.goal = goal_words({o->plan.goal}).front();
     if (!o->plan.run.empty()) return export_plan(*o);
     if (!o->plan.granularity.empty() || !o->plan.goal.empty() || o->plan.plan_id || !o->gpu.empty())
-      throw UsageError("--granularity, --goal, --plan-id and --gpu choose a plan; give --plan too");
+      throw UsageError("--per, --goal, --plan-id and --gpu choose a plan; give --plan too");
     if (!o->experiment.empty()) check_result_database(o->db);
     const ResultStore store = read_results(o->db);
     if (!o->experiment.empty()) {

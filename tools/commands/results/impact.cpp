@@ -15,7 +15,6 @@
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/commands/results/impact_plan.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/stored_runs.hpp"
 
@@ -91,7 +90,7 @@ OutputTable impact_table(const ComparedImpact& found, const ImpactInputs& inputs
   return table;
 }
 
-Answer impact_answer(const ComparedImpact& found, const ImpactInputs& inputs) {
+std::string impact_answer(const ComparedImpact& found, const ImpactInputs& inputs) {
   const Impact &defaults = found.defaults, &planned = found.planned;
   const auto more = [](double change, const std::string& unit, int decimals) {
     return fmt::format("{} {} {}", format_fixed(std::abs(change), decimals), unit,
@@ -99,10 +98,10 @@ Answer impact_answer(const ComparedImpact& found, const ImpactInputs& inputs) {
   };
   constexpr double shown_h = 0.05;  // half of the last digit
   const double time_h = planned.wall_time_h - defaults.wall_time_h;
-  Answer answer;
-  answer.say("The training run takes ")
-      .unbroken_lead(more(planned.facility_kwh - defaults.facility_kwh, "kWh", 0))
-      .say(fmt::format(
+  std::string answer;
+  answer.append("The training run takes ")
+      .append(more(planned.facility_kwh - defaults.facility_kwh, "kWh", 0))
+      .append(fmt::format(
           ": {}. That is {} and {}, in {}: {}.",
           change_words(change_pct(planned.facility_kwh, defaults.facility_kwh), found.total),
           more(planned.cost - defaults.cost, inputs.currency, 2),
@@ -204,12 +203,10 @@ Action setup_impact(CommandLine& app) {
   app.add_flag("--template", o->print_template, "Print a file of inputs to fill in");
   add_format_options(app, o->format);
   app.footer(
-      "\nEvery GPU of the run is taken to draw what the simulated one draws; of captured runs and "
-      "pipelines, what\ntheir GPUs draw in the mean. Changes of clock are counted. 90 %: energies "
-      "at the plan's own time.\nCaptured runs and pipelines "
-      "do not know what they train: give tokens_per_iteration and gpus_per_replica.\n"
-      "Example:\n  rubato impact --template > run.toml\n  rubato impact run.toml --db results.db "
-      "--plan 10");
+      "Every GPU of the run is taken to draw what the simulated one draws; of captured runs and "
+      "pipelines, what their GPUs draw in the mean. Switches are counted. 90 %: energies "
+      "at the plan's own time. Captured runs and pipelines do not know what they train: give "
+      "tokens_per_iteration and gpus_per_replica.");
   return [o](const RunContext&) { return run(*o); };
 }
 

@@ -76,8 +76,8 @@ ComparedPlan compared_plan(const ResultStore& store, const std::string& plan) {
                               ? fmt::format(", slack {} %", format_number(percent * one.slack_frac))
                               : "",
                           whole(row[4]) == 0 ? ""
-                          : one.in_time      ? ", changes of clock counted"
-                                             : ", changes of clock counted, late"),
+                          : one.in_time      ? ", switches counted"
+                                             : ", switches counted, late"),
           .iterations = iterations,
           .defaults = {time_s, boards_j},
           .planned = {(1.0 + one.time_change.value) * time_s, (1.0 + energy.value) * boards_j},

@@ -3,6 +3,8 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
@@ -14,20 +16,24 @@ namespace rubato {
 
 Action setup_query(CommandLine& app) {
   struct Options {
-    std::string db, sql;
+    std::string db;
+    std::vector<std::string> words;
     OutputFormat format = OutputFormat::table;
   };
   auto o = std::make_shared<Options>();
-  app.add_option("--db", o->db, "Result database")->required();
-  app.add_option("SQL", o->sql, "One SELECT statement; - reads it from standard input")->required();
+  app.add_option("SQL DATABASE SQL", o->words,
+                 "The result database, unless --db says it, and one SELECT statement; - reads that "
+                 "from standard input")
+      ->required();
+  app.add_option("--db", o->db, "Result database");
   add_format_options(app, o->format);
-  app.footer(
-      "\nRead-only. Tables and views are described in docs/schema.md.\n"
-      "Example:\n  rubato query --db results.db \"SELECT * FROM v_answer\"");
+  app.footer("Read-only. Tables and views are described in docs/schema.md.");
   return [o](const RunContext&) {
+    take_database(o->words, o->db, 1);
     const ResultStore store = read_results(o->db);
+    const std::string& word = o->words.front();
     const std::string sql =
-        o->sql == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : o->sql;
+        word == "-" ? std::string(std::istreambuf_iterator<char>(std::cin), {}) : word;
     print(as_table(store.query_any(sql)), o->format, true);
     return ExitStatus::done;
   };

@@ -39,15 +39,13 @@ Action setup_report(CommandLine& app) {
   };
   auto o = std::make_shared<Options>();
   app.add_option("--db", o->db, "Result database")->required();
-  auto* run_option = app.add_option("--run", o->run, "Run, by its number")->capture_default_str();
+  auto* run_option =
+      app.add_option("--run", o->run, "Run, by its number; 'all': a list, as rubato serve shows it")
+          ->capture_default_str();
   app.add_option("--experiment", o->experiment, "An experiment by name or id, or 'latest'")
       ->excludes(run_option);
   app.add_option("-o,--output", o->out, "HTML file")->capture_default_str();
-  app.footer(
-      "\nThe page holds everything it needs: open it from disk, send it by mail.\n"
-      "Examples:\n  rubato report --db results.db -o report.html\n"
-      "  rubato report --db results.db --run 2 -o captured.html\n"
-      "  rubato report --db results.db --experiment latest -o experiment.html");
+  app.footer("The page holds everything it needs: open it from disk, send it by mail.");
   return [o](const RunContext&) {
     check_extension("--output", o->out, {".html", ".htm"});
     if (!o->experiment.empty()) check_result_database(o->db);
@@ -58,8 +56,12 @@ Action setup_report(CommandLine& app) {
       if (o->out != "-") tell("wrote {} (experiment {})\n", o->out, id);
       return ExitStatus::done;
     }
+    if (o->run == "all") {
+      write_output(o->out, page_of(o->db, [&] { return index_page(store, o->db); }));
+      return ExitStatus::done;
+    }
     const StoredRun run = find_stored_run(store, o->run);
-    write_file(o->out, page_of(o->db, [&] { return run_page(store, run, o->db); }));
+    write_file(o->out, page_of(o->db, [&] { return run_page(store, run.id, o->db); }));
     if (o->out != "-") tell("wrote {} (run {})\n", o->out, run.id);
     return ExitStatus::done;
   };

@@ -3,19 +3,25 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <memory>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "common/numbers.hpp"
 #include "common/text.hpp"
+#include "explorer/report/setting_lines.hpp"
 #include "explorer/results/plan_choice.hpp"
+#include "explorer/results/plan_file.hpp"
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
 #include "tools/terminal/output.hpp"
+#include "tools/terminal/screen.hpp"
 #include "tools/terminal/stored_runs.hpp"
 
 namespace rubato {
@@ -24,8 +30,13 @@ namespace {
 
 struct Section {
   std::string_view name, title;
-  std::string_view sql;  ///< ? is the run
+  std::string_view sql;          ///< ? is the run
+  std::string_view option = {};  ///< that shows it; empty: without options
 };
+
+// The plan that a run is known by.
+#define RUBATO_HEADLINE \
+  "(SELECT plan_id FROM v_answer WHERE run_id = ?1 ORDER BY NOT is_headline, slack_pct LIMIT 1)"
 
 // What does not apply to a kind of run is NULL and left out.
 constexpr std::array sections{
@@ -38,24 +49,44 @@ constexpr std::array sections{
             "switch_stall_s) AS switch_latency_us, 1e6 * switch_dwell_s AS switch_dwell_us, "
             "captured_clock, captured_clock_source, gpus, 1e3 * captured_s AS captured_ms, 1e3 * "
             "reproduced_s AS reproduced_ms, 1e3 * default_time_s AS default_ms, default_energy_j, "
-            "blocked_power_w, command FROM v_runs WHERE run_id = ?"},
+            "blocked_power_w, command FROM v_runs WHERE run_id = ?",
+            "--run"},
     Section{"answer", "What to set",
             "SELECT plan_id, goal, slack_pct, granularity, set_to, energy_change_pct, "
             "time_change_pct FROM v_answer WHERE run_id = ? ORDER BY NOT is_headline, goal, "
-            "slack_pct"},
+            "slack_pct",
+            "--answers"},
+    Section{"passes", "By pass, in the plan to set",
+            "SELECT pass, (SELECT CASE WHEN count(*) > 3 THEN min(core) || ' to ' || max(core) "
+            "ELSE group_concat(core, ', ') END FROM (SELECT DISTINCT ifnull(CAST(core_mhz AS "
+            "INTEGER), 'auto') AS core FROM v_plan_gpus g WHERE g.plan_id = p.plan_id AND g.pass = "
+            "p.pass ORDER BY core)) AS core_MHz, printf('%.4g -> %.4g', "
+            "default_time_s, time_s) AS time_s, time_change_pct, printf('%.4g -> %.4g', "
+            "default_energy_j, energy_j) AS energy_j, energy_change_pct FROM v_passes p WHERE "
+            "plan_id = " RUBATO_HEADLINE
+            " UNION ALL SELECT 'step', NULL, printf('%.4g -> %.4g', default_time_s, time_s), "
+            "time_change_pct, printf('%.4g -> %.4g', default_energy_j, energy_j), "
+            "energy_change_pct FROM v_plans WHERE plan_id = " RUBATO_HEADLINE},
     Section{"coverage", "Share of the time by where times of kernels come from",
             "SELECT measured_pct, anchored_pct, guessed_split_pct, scaled_pct, derived_pct, "
-            "guessed_pct, fixed_pct FROM v_trust WHERE run_id = ? AND measured_pct NOT NULL"},
+            "guessed_pct, fixed_pct FROM v_trust WHERE run_id = ? AND measured_pct NOT NULL",
+            "--trust"},
     Section{"model_errors", "What the fit of the GPU left",
             "SELECT name, value FROM v_model_errors WHERE run_id = ? AND (name LIKE '%mape_pct' OR "
-            "name LIKE '%mae_points')"},
+            "name LIKE '%mae_points')",
+            "--trust"},
     Section{"plans", "Plans as applied; change against the default clocks",
             "SELECT plan_id, granularity, aggregation, goal, slack_pct, status, time_s, energy_j, "
             "energy_change_pct, time_change_pct, energy_change_low_pct, energy_change_high_pct, "
             "in_time, clock_changes, gap_pct, caveats AS notes FROM v_plans WHERE run_id = ? ORDER "
-            "BY plan_id"},
+            "BY plan_id",
+            "--plans"},
     Section{"notes", "What to know beside these numbers",
-            "SELECT plan_id, kind, reason FROM v_caveats WHERE run_id = ? ORDER BY 1, 2"},
+            "SELECT plan_id, kind, reason FROM (SELECT NULL AS plan_id, label AS kind, text AS "
+            "reason, position FROM screens WHERE run_id = ?1 AND label = 'note' UNION ALL SELECT "
+            "plan_id, kind, reason, NULL FROM v_caveats WHERE run_id = ?1) ORDER BY position IS "
+            "NULL, position, plan_id, kind",
+            "--notes"},
     Section{
         "verifications", "Measured savings beside the promised ones, 90 % intervals",
         "SELECT plan_id, granularity, pairs, promised_energy_change_pct AS promised_pct, "
@@ -64,9 +95,16 @@ constexpr std::array sections{
         "FROM v_verified WHERE run_id = ? ORDER BY measurement_id"},
     Section{"classes", "Saving by kernel class and pass, in the plan to set",
             "SELECT class, pass, launches, default_energy_j, saved_j, time_change_pct, "
-            "energy_change_pct FROM v_classes WHERE plan_id = (SELECT plan_id FROM v_answer WHERE "
-            "run_id = ? ORDER BY NOT is_headline, slack_pct LIMIT 1) ORDER BY saved_j DESC"},
+            "energy_change_pct FROM v_classes WHERE plan_id = " RUBATO_HEADLINE
+            " ORDER BY saved_j DESC",
+            "--per-class"},
+    Section{"kernels", "Kernels in the plan to set, those that save most first",
+            "SELECT name AS kernel, gpu_label AS gpu, pass, launches, clock, saved_j, "
+            "time_change_pct, energy_change_pct FROM v_kernels WHERE plan_id = " RUBATO_HEADLINE
+            " ORDER BY saved_j DESC",
+            "--per-kernel"},
 };
+#undef RUBATO_HEADLINE
 
 // Times in the unit that suits the longest of a column, which the column's name says.
 void use_fitting_units(QueryResult& result) {
@@ -135,52 +173,163 @@ std::string notes_text(const QueryResult& notes) {
   return text;
 }
 
-void show(const ResultStore& store, std::int64_t run_id, OutputFormat format) {
-  std::vector<OutputTable> tables;
-  std::string notes;
-  for (const Section& section : sections) {
-    QueryResult result = store.query(section.sql, {run_id});
-    if (section.name == "run") result = without_nothing(result);
-    if (format == OutputFormat::table) use_fitting_units(result);
-    if (section.name == "notes") notes = notes_text(result);
-    tables.push_back(as_table(result, Titles::words));
-  }
-  if (format == OutputFormat::json) {
-    std::vector<NamedTable> named;
-    for (std::size_t i = 0; i < sections.size(); ++i)
-      named.push_back({sections[i].name, &tables[i]});
-    print(render_json_object(named));
+struct ShowOptions {
+  std::string db;
+  std::vector<std::string> words, shown;  ///< shown: options of sections
+  bool json = false, set = false, sql = false;
+};
+
+bool is_shown(const ShowOptions& o, const Section& section) {
+  if (o.json) return section.name != "kernels" && section.name != "passes";
+  if (section.option.empty()) return o.shown.empty();
+  return std::ranges::find(o.shown, section.option) != o.shown.end();
+}
+
+void show_section(const Section& section, QueryResult result, bool titled) {
+  if (section.name != "passes") use_fitting_units(result);
+  if (section.name == "run") result = without_nothing(result);
+  if (result.rows.empty()) {
+    if (section.name == "notes") print_notes("No notes.\n");
     return;
   }
-  for (std::size_t i = 0; i < sections.size(); ++i) {
-    if (tables[i].rows() == 0) continue;
-    print(fmt::format("{}{}{}", i > 0 ? "\n" : "", sections[i].title, i > 0 ? ":\n" : ""));
-    if (sections[i].name == "run") {
-      print(on_lines(tables[i]));
-    } else if (sections[i].name == "notes") {
-      print_notes(notes);
-    } else {
-      print(tables[i], OutputFormat::table);
-    }
+  if (titled) print(fmt::format("{}:\n", section.title));
+  const OutputTable table = as_table(result, Titles::words);
+  if (section.name == "run") {
+    print(on_lines(table));
+  } else if (section.name == "notes") {
+    print_notes(notes_text(result));
+  } else {
+    print(table, OutputFormat::table);
   }
+  print("\n");
+}
+
+// The five lines as they were said when the run was asked for; of a unit of an experiment the
+// answer.
+void show_screen(const ResultStore& store, std::int64_t run_id) {
+  const QueryResult run = store.query(
+      "SELECT (SELECT count(*) FROM runs), created_utc, command FROM runs WHERE run_id "
+      "= ?",
+      {run_id});
+  const auto& about = run.rows.front();
+  print_notes(fmt::format("Run {} of {}, {}: {}\n\n", run_id, value_as<std::int64_t>(about[0]),
+                          value_as<std::string>(about[1]).substr(0, 10),
+                          printable(value_as<std::string>(about[2]))));
+  ScreenLines lines;
+  const QueryResult said = store.query(
+      "SELECT label, text FROM screens WHERE run_id = ? AND label <> 'note' ORDER BY position",
+      {run_id});
+  for (const auto& row : said.rows)
+    lines.emplace_back(value_as<std::string>(row[0]), value_as<std::string>(row[1]));
+  if (!lines.empty()) return print(screen_text(lines) + '\n');
+  show_section(sections[1], store.query(sections[1].sql, {run_id}), true);
+}
+
+void show(const ResultStore& store, std::int64_t run_id, const ShowOptions& o) {
+  if (o.sql) {
+    for (const Section& section : sections) {
+      std::string sql(section.sql);
+      for (const std::string_view mark : {" ?1", " ?"}) {
+        for (std::size_t at = sql.find(mark); at != std::string::npos; at = sql.find(mark))
+          sql.replace(at, mark.size(), fmt::format(" {}", run_id));
+      }
+      print(fmt::format("-- {}\n{};\n\n", section.name, sql));
+    }
+    return;
+  }
+  if (o.json) {
+    std::vector<OutputTable> tables;
+    std::vector<NamedTable> named;
+    tables.reserve(sections.size());
+    for (const Section& section : sections) {
+      if (!is_shown(o, section)) continue;
+      QueryResult result = store.query(section.sql, {run_id});
+      if (section.name == "run") result = without_nothing(result);
+      named.push_back({section.name, &tables.emplace_back(as_table(result, Titles::words))});
+    }
+    return print(render_json_object(named));
+  }
+  if (o.shown.empty()) show_screen(store, run_id);
+  for (const Section& section : sections) {
+    if (is_shown(o, section))
+      show_section(section, store.query(section.sql, {run_id}),
+                   o.shown.size() > 1 || section.name == "verifications");
+  }
+  if (!o.shown.empty()) return;
+  std::vector<std::string> notes;
+  for (const auto& row :
+       store
+           .query("SELECT text FROM screens WHERE run_id = ? AND label = 'note' ORDER BY position",
+                  {run_id})
+           .rows)
+    notes.push_back(value_as<std::string>(row[0]));
+  if (!notes.empty()) print_notes(first_notes(notes, "--notes") + '\n');
+  print_notes(
+      fmt::format("More: --plans, --notes, --per-kernel, --set, --sql; rubato report --db "
+                  "{}\n",
+                  shell_word(o.db)));
+}
+
+// A line for each GPU whose clocks the plan holds for the whole step.
+ExitStatus show_setting(const ResultStore& store, std::int64_t run_id, const std::string& db) {
+  const PlanFile file = plan_file(store, {.run = fmt::to_string(run_id)});
+  const PlanFilePlan& plan = file.plans.front();
+  const bool known =
+      value_as<std::int64_t>(
+          store
+              .query("SELECT known FROM v_answer WHERE run_id = ? ORDER BY NOT is_headline LIMIT 1",
+                     {run_id})
+              .rows.front()
+              .front()) != 0;
+  if (!known)
+    throw NoPlanError(
+        "nothing to set yet: the plan may save nothing, zero is within its 90 % interval",
+        {.in = {}, .hint = "line Next of rubato show says what to measure"});
+  const std::vector<TargetClock> targets = clock_of_each_target(file, plan);
+  std::string lines;
+  for (const TargetClock& target : targets) lines += setting_lines_of(*file.gpu->known, target);
+  if (!plan.verdict.applicable || lines.empty())
+    throw NoPlanError("the plan's clocks change during a step: nvidia-smi cannot set them",
+                      {.in = {},
+                       .hint = fmt::format("rubato export --plan {} --db {} -o plan.json, then "
+                                           "sudo -E rubato apply plan.json -- python3 train.py",
+                                           run_id, shell_word(db))});
+  print(lines);
+  return ExitStatus::done;
 }
 
 }  // namespace
 
 Action setup_show(CommandLine& app) {
-  struct Options {
-    std::string db, run;
-    OutputFormat format = OutputFormat::table;
-  };
-  auto o = std::make_shared<Options>();
-  app.add_option("RUN", o->run, "Run, by its number [the latest that was asked for]");
-  app.add_option("--db", o->db, "Result database")->required();
-  app.add_flag_callback(
-      "--json", [o] { o->format = OutputFormat::json; }, "JSON on standard output");
-  app.footer("\nExample:\n  rubato show 3 --db results.db");
+  auto o = std::make_shared<ShowOptions>();
+  app.add_option("WORDS DATABASE RUN", o->words,
+                 "Result database, unless --db says it, and a run by its number [the latest that "
+                 "was asked for]");
+  app.add_option("--db", o->db, "Result database");
+  app.add_flag("--set", o->set, "Print the lines that set the plan's clocks, one for each GPU");
+  for (const auto& [option, help] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"--plans", "Show all plans"},
+           {"--notes", "Show all notes in full, and marks with the plans that have them"},
+           {"--per-kernel", "Show every kernel in the plan"},
+           {"--per-class", "Show classes of kernels in the plan"},
+           {"--answers", "Show the answer to every goal and slack"},
+           {"--trust", "Show where times come from, and errors of the GPU model"},
+           {"--run", "Show how the run was asked"}})
+    app.add_flag_callback(
+        option, [o, name = option] { o->shown.emplace_back(name); }, help);
+  app.add_flag("--sql", o->sql, "Print the SQL of all of these");
+  app.add_flag("--json", o->json, "Print JSON")->group(output_group);
   return [o](const RunContext&) {
+    std::string run = "latest";
+    if (!o->words.empty() && is_run(o->words.back())) {
+      run = o->words.back();
+      o->words.pop_back();
+    }
+    take_database(o->words, o->db, 0);
     const ResultStore store = read_results(o->db);
-    show(store, find_stored_run(store, o->run.empty() ? "latest" : o->run).id, o->format);
+    const std::int64_t id = find_stored_run(store, run).id;
+    if (o->set) return show_setting(store, id, o->db);
+    show(store, id, *o);
     return ExitStatus::done;
   };
 }

@@ -12,7 +12,6 @@
 #include "explorer/results/store.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands/command.hpp"
-#include "tools/drawing/answer.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/standard_error.hpp"
 
@@ -60,21 +59,21 @@ std::string_view energy_text(const Verification& found) {
          "nothing is saved; measure more pairs.";
 }
 
-Answer verify_answer(const Verification& found) {
+std::string verify_answer(const Verification& found) {
   const ChangeRange& energy = found.measured_energy;
-  Answer answer;
-  answer.say("Measured: ")
-      .lead("energy " +
-            change_words(percent * energy.value, Interval{.low_pct = percent * energy.low,
-                                                          .median_pct = percent * energy.value,
-                                                          .high_pct = percent * energy.high}))
-      .say(fmt::format(", time {}; promised: energy {}, time {}.",
-                       change_words(percent * found.measured_time.value),
-                       change_words(percent * found.promised_energy.value),
-                       change_words(percent * found.promised_time.value)))
-      .next_line()
-      .say(std::string(energy_text(found)));
-  if (found.time == PromiseVerdict::missed) answer.say(" It takes more time than promised.");
+  std::string answer;
+  answer.append("Measured: ")
+      .append("energy " +
+              change_words(percent * energy.value, Interval{.low_pct = percent * energy.low,
+                                                            .median_pct = percent * energy.value,
+                                                            .high_pct = percent * energy.high}))
+      .append(fmt::format(", time {}; promised: energy {}, time {}.",
+                          change_words(percent * found.measured_time.value),
+                          change_words(percent * found.promised_energy.value),
+                          change_words(percent * found.promised_time.value)))
+      .append("\n")
+      .append(std::string(energy_text(found)));
+  if (found.time == PromiseVerdict::missed) answer.append(" It takes more time than promised.");
   return answer;
 }
 
@@ -92,9 +91,7 @@ Action setup_verify(CommandLine& app) {
       ->required();
   app.add_option("--db", o->db, "Store it in this result database; its report shows it");
   add_format_options(app, o->format);
-  app.footer(
-      "\nStatus 1: the saving or the time was missed, or the saving is undecided.\n"
-      "Example:\n  rubato verify --plan docs/examples/plan.json --measured docs/examples/ab.csv");
+  app.footer("Status 1: the saving or the time was missed, or the saving is undecided.");
   return [o](const RunContext& context) {
     if (!o->db.empty()) (void)ResultStore::open(o->db);
     const Verification found = verify(o->plan, o->measured);

@@ -18,7 +18,7 @@ _HOMES = {
     "Measurement": "rubato.measuring.measurement", "measure": "rubato.measuring.measurement",
     "PlanFile": "rubato.plan_file", "load_plan": "rubato.plan_file", "match_launches": "rubato.plan_file",
     "Answer": "rubato.tables", "Calibration": "rubato.tables", "Table": "rubato.tables", "Results": "rubato.results",
-    "calibrate": "rubato.program", "explore": "rubato.program", "replay": "rubato.program", "run": "rubato.program",
+    "budget": "rubato.program", "calibrate": "rubato.program", "explore": "rubato.program", "replay": "rubato.program", "run": "rubato.program",
     "DataError": "rubato.errors", "IoError": "rubato.errors", "RubatoError": "rubato.errors", "UsageError": "rubato.errors",
 }
 __all__ = sorted(_HOMES)
@@ -27,6 +27,8 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> Any:
     if name == "callbacks":
         return importlib.import_module("rubato.callbacks")
+    if name == "__version__":
+        return importlib.import_module("rubato.program").run("--version").split()[1]
     if name not in _HOMES:
         raise AttributeError(f"module 'rubato' has no attribute '{name}'; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(_HOMES[name]), name)

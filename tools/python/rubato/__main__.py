@@ -1,4 +1,4 @@
-"""rubato apply | measure | energy | watch | doctor | latency | match | capture | restore: the program runs this as python3 -m rubato."""
+"""rubato apply | measure | energy | watch | serve | doctor | latency | match | capture | restore: the program runs this as python3 -m rubato."""
 
 from __future__ import annotations
 
@@ -11,9 +11,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from rubato.errors import IoError, RubatoError, UsageError
+from rubato.examples import add_examples
 
 if TYPE_CHECKING:
     from rubato.applier import Applier
+
+EXAMPLES = {
+    "apply": ("sudo -E rubato apply plan.json -- python3 train.py --batch 8", "rubato apply plan.json --backend dry -- python3 train.py",
+              "rubato apply plan.json --backend zeusd -- python3 train.py"),
+    "measure": ("sudo -E rubato measure plan.json -o ab.csv -- python3 train.py", "sudo -E rubato measure plan.json --pairs 4 -- python3 train.py",
+                "rubato verify --plan plan.json --measured ab.csv"),
+    "energy": ("rubato energy -- python3 train.py", "rubato energy --gpus 0,1 -- python3 train.py", "rubato energy -o energy.json -- python3 train.py"),
+    "watch": ("rubato watch", "rubato watch --once --gpus 0", "rubato watch --port 9401"),
+    "serve": ("rubato serve results.db", "rubato serve results.db --port 8000", "rubato report --db results.db --run all"),
+    "doctor": ("rubato doctor", "sudo -E rubato doctor", "rubato doctor --json"),
+    "latency": ("sudo -E rubato latency", "sudo -E rubato latency --core 900,1410 --repeats 20",
+                "sudo -E rubato latency --spec gpu.json -o gpu-latency.json"),
+    "match": ("rubato match plan.json run.pt.trace.json.gz", "rubato export --plan latest --db results.db -o plan.json",
+              "rubato match plan.json next-run.pt.trace.json.gz"),
+    "restore": ("sudo rubato restore", "sudo rubato restore --gpu 3", "rubato doctor"),
+}
 
 
 def _numbers(text: str) -> list[int]:
@@ -25,28 +42,34 @@ def _numbers(text: str) -> list[int]:
 
 def _add_playing(command: argparse.ArgumentParser) -> None:
     command.add_argument("plan", help="of rubato export --plan")
-    command.add_argument("--backend", default="auto", help="auto, nvml, zeusd or dry [auto]")
-    command.add_argument("--granularity", default="auto", help="a coarser plan that the file has too [the plan it was made for]")
-    command.add_argument("--latency-ms", type=float, help="request to effect [the GPU spec's]")
-    command.add_argument("--gpus", type=_numbers, help="NVML indices [LOCAL_RANK's]")
-    command.add_argument("--stage", type=int, help="pipeline stage of this rank [rank // (WORLD_SIZE / stages), Megatron's default order]")
-    command.add_argument("--strict", action="store_true", help="end where the plan cannot be applied, instead of training without it")
-    command.add_argument("--any-gpu", action="store_true", help="also on another GPU than the plan's")
-    command.add_argument("--shared-gpu", action="store_true", help="also while another process computes on the GPU")
+    group = command.add_argument_group("how the plan is applied")
+    group.add_argument("--backend", default="auto", help="auto, nvml, zeusd or dry [auto]")
+    group.add_argument("--per", default="auto", help="a coarser plan that the file has too [the plan it was made for]")
+    group.add_argument("--latency-ms", type=float, help="request to effect [the GPU spec's]")
+    group.add_argument("--gpus", type=_numbers, help="NVML indices [LOCAL_RANK's]")
+    group.add_argument("--stage", type=int, help="pipeline stage of this rank [rank // (WORLD_SIZE / stages), Megatron's default order]")
+    group.add_argument("--strict", action="store_true", help="end where the plan cannot be applied, instead of training without it")
+    group.add_argument("--any-gpu", action="store_true", help="also on another GPU than the plan's")
+    group.add_argument("--shared-gpu", action="store_true", help="also while another process computes on the GPU")
     command.add_argument("script", nargs="*", metavar="-- SCRIPT", help="[python3] SCRIPT.py ARGUMENTS, or -m MODULE ARGUMENTS")
+
+
+def _add_serve(commands: Any) -> None:
+    command = commands.add_parser("serve", help="all runs and experiments of a result database in the browser, on this machine only; reads only")
+    command.set_defaults(act=run_serve)
+    command.add_argument("db", help="result database")
+    command.add_argument("--port", type=int, default=0, help="of 127.0.0.1 [any free port]")
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=os.environ.get("RUBATO_CALLED_AS", "python3 -m rubato"), description="Plans of rubato on GPUs")
     commands = parser.add_subparsers(dest="command", required=True)
 
-    command = commands.add_parser("apply", help="run a training script under a plan",
-                                  epilog="example: rubato apply plan.json -- python3 train.py --batch 8")
+    command = commands.add_parser("apply", help="run a training script under a plan")
     command.set_defaults(act=run_apply)
     _add_playing(command)
 
-    command = commands.add_parser("measure", help="run a training script under a plan and at the default clocks in turns: what is saved",
-                                  epilog="example: sudo -E rubato measure plan.json -o ab.csv -- python3 train.py")
+    command = commands.add_parser("measure", help="run a training script under a plan and at the default clocks in turns: what is saved")
     command.set_defaults(act=run_measure)
     _add_playing(command)
     command.add_argument("--pairs", type=int, default=8, help="windows under the plan, and as many at the default clocks [8]")
@@ -54,28 +77,27 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("--settle-steps", type=int, default=3, help="not counted before each window [3]")
     command.add_argument("-o", "--output", default="ab.csv", help="for rubato verify --measured [ab.csv]")
 
-    command = commands.add_parser("energy", help="energy of a program: GPUs, and CPU and DRAM where the system lets it",
-                                  epilog="example: rubato energy -- python3 train.py")
+    command = commands.add_parser("energy", help="energy of a program: GPUs, and CPU and DRAM where the system lets it")
     command.set_defaults(act=run_energy)
     command.add_argument("--gpus", type=_numbers, help="NVML indices [those of CUDA_VISIBLE_DEVICES, else all]")
     command.add_argument("-o", "--output", help="a JSON file with the numbers")
     command.add_argument("script", nargs="*", metavar="-- PROGRAM", help="and its arguments")
 
-    command = commands.add_parser("watch", help="clock, power, plan, time lost and energy saved, as training goes on",
-                                  epilog="example: rubato watch --port 9401")
+    command = commands.add_parser("watch", help="clock, power, plan, time lost and energy saved, as training goes on")
     command.set_defaults(act=run_watch)
     command.add_argument("--gpus", type=_numbers, help="NVML indices [all]")
     command.add_argument("--interval", type=float, default=1.0, help="seconds between readings [1]")
     command.add_argument("--once", action="store_true", help="one reading, and end")
     command.add_argument("--port", type=int, help="serve http://127.0.0.1:PORT/metrics for Prometheus (OpenMetrics, DCGM's names) instead; 0: any free port")
 
+    _add_serve(commands)
+
     command = commands.add_parser("doctor", help="what this machine lets you do, and what to do about the rest; sets nothing",
-                                  epilog="exit status: 0 plans can be set here, 1 not yet")
+                                  description="What this machine can measure and set. Status 0: plans can be set, 1: not yet.")
     command.set_defaults(act=run_doctor)
     command.add_argument("--json", action="store_true", help="findings as JSON")
 
-    command = commands.add_parser("latency", help="measure how long a change of clock takes (needs rights)",
-                                  epilog="example: sudo rubato latency --core 900,1410 --spec gpu.json -o gpu-latency.json")
+    command = commands.add_parser("latency", help="measure how long a switch takes (needs rights)")
     command.set_defaults(act=run_latency)
     command.add_argument("--core", type=_numbers, default=[], metavar="MHZ", help="[lowest, middle, highest]")
     command.add_argument("--mem", type=_numbers, default=[], metavar="MHZ", help="[all, where there are several]")
@@ -84,7 +106,7 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_argument("--spec", help="GPU spec to write the result into")
     command.add_argument("-o", "--output", help="the spec with its new section, or the measurements")
 
-    command = commands.add_parser("match", help="how much of a profiled run a plan knows")
+    command = commands.add_parser("match", help="how much of a profiled run a plan covers")
     command.set_defaults(act=run_match)
     command.add_argument("plan")
     command.add_argument("trace", help="of the PyTorch profiler")
@@ -92,6 +114,7 @@ def build_parser() -> argparse.ArgumentParser:
     command = commands.add_parser("restore", help="give all clocks back (needs rights)")
     command.set_defaults(act=run_restore)
     command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
+    add_examples(commands, EXAMPLES)
     commands.add_parser("capture", help="clock sweeps and traces; see capture --help", add_help=False)
     return parser
 
@@ -114,7 +137,7 @@ def _applier(options: argparse.Namespace) -> "Applier":
         raise UsageError("python module torch is not installed; marks come from its hooks",
                          "in other programs call rubato.Applier.mark()") from None
     latency_s = None if options.latency_ms is None else options.latency_ms * 1e-3
-    return Applier(plan, gpus=options.gpus, stage=options.stage, backend=options.backend, granularity=options.granularity, latency_s=latency_s,
+    return Applier(plan, gpus=options.gpus, stage=options.stage, backend=options.backend, per=options.per, latency_s=latency_s,
                    event=event, strict=options.strict, any_gpu=options.any_gpu, shared_gpu=options.shared_gpu)
 
 
@@ -203,6 +226,18 @@ def run_watch(options: argparse.Namespace) -> int:
                 server.serve_forever()
     except KeyboardInterrupt:
         pass
+    return 0
+
+
+def run_serve(options: argparse.Namespace) -> int:
+    from rubato.serve import Server
+
+    with Server(Path(options.db), options.port) as server:
+        print(server.url, flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 0  # that is how it ends
     return 0
 
 

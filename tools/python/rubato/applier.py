@@ -41,7 +41,7 @@ class Applier:
     rank         whose part of the plan; default: RANK of the environment, else 0
     stage        pipeline stage of this rank; default: rank // (WORLD_SIZE / stages of the plan), Megatron's default order
     backend      'auto', 'nvml', 'zeusd', 'dry', or an object like those of rubato.hardware.backends
-    granularity  'auto': the plan that the file was made for, else a coarser one that it has too
+    per          'auto': the plan that the file was made for, else a coarser one that it has too
     latency_s    request to effect of the core clock; default: the plan's, which is its GPU spec's
     event        makes an event that has a query(): marks count when the GPU gets there, not the host. See rubato.hooks
     guard        processes that give clocks back after kill -9
@@ -53,12 +53,12 @@ class Applier:
     """
 
     def __init__(self, plan: Union[str, Path, Mapping[str, Any], PlanFile], *, gpus: Optional[Sequence[int]] = None,
-                 rank: Optional[int] = None, stage: Optional[int] = None, backend: Union[str, backends.Backend] = "auto", granularity: str = "auto",
+                 rank: Optional[int] = None, stage: Optional[int] = None, backend: Union[str, backends.Backend] = "auto", per: str = "auto",
                  latency_s: Optional[float] = None, event: Optional[Callable[[], Any]] = None, guard: bool = True,
                  strict: bool = False, any_gpu: bool = False, shared_gpu: bool = False):
         self.plan_file = load_plan(plan)
         self._owner = os.getpid()
-        self._asked_granularity = granularity
+        self._asked_granularity = per
         self._event = event
         self._report = ApplierReport()
         self._timing = Timing()
@@ -105,7 +105,7 @@ class Applier:
         self._command("resume")
 
     def straggler(self, slowdown_frac: float) -> None:
-        """Another rank is late by this share of the step (0: no longer): the plan with most slack that is still in time is played."""
+        """Another rank is late by this share of the step (0: no longer): the plan with most slack that is still in time is applied."""
         self._command(f"straggler {float(slowdown_frac)!r}")
 
     def set_stage(self, stage: int) -> None:
@@ -154,7 +154,7 @@ class Applier:
     def _start(self, opened: backends.Backend, guard: bool, any_gpu: bool, shared_gpu: bool) -> None:
         for gpu in self.gpus:
             check_gpu(opened, gpu, self.plan_file, any_gpu, shared_gpu)
-        self._held = HeldClocks(opened, self.gpus, self._report.latency_s)
+        self._held = HeldClocks(opened, self.gpus, self._report.latency_s, self._report.call_s)
         self._play(self.plan_file.asked(self._asked_granularity))
         self._hold = Hold(opened, self.gpus, guard, limits=self.plan_file.sets_power, lost=lambda error: self._command(f"unguarded {error}"),
                           plan=self._told())

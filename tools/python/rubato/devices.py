@@ -14,17 +14,26 @@ from rubato.plan_file import PlanFile
 _log = logging.getLogger("rubato")
 
 
+#: torchrun's variables, and what launchers that set none of them have
+_ALSO = {"RANK": ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK"), "LOCAL_RANK": ("SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"),
+         "WORLD_SIZE": ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE")}
+
+
+def _word(variable: str) -> Optional[str]:
+    return next((os.environ[name] for name in (variable, *_ALSO[variable]) if name in os.environ), None)
+
+
 def rank_of(variable: str) -> int:
-    """RANK or LOCAL_RANK of the environment, else 0. Raises UsageError where it is no number."""
-    word = os.environ.get(variable, "0")
+    """RANK or LOCAL_RANK of the environment (torchrun's, Slurm's or Open MPI's), else 0. Raises UsageError where it is no number."""
+    word = _word(variable) or "0"
     if not word.strip().isdigit():
         raise UsageError(f"{variable} is '{word}'; expected a number from 0")
     return int(word)
 
 
 def count_of(variable: str) -> Optional[int]:
-    """WORLD_SIZE of the environment; None where it is not set. Raises UsageError where it is no number from 1."""
-    word = os.environ.get(variable)
+    """WORLD_SIZE of the environment, as rank_of(); None where it is not set. Raises UsageError where it is no number from 1."""
+    word = _word(variable)
     if word is None:
         return None
     if not word.strip().isdigit() or int(word) == 0:
@@ -33,10 +42,12 @@ def count_of(variable: str) -> Optional[int]:
 
 
 def local_gpu() -> int:
-    """NVML index of this rank's GPU: entry LOCAL_RANK of CUDA_VISIBLE_DEVICES. Raises UsageError, IoError where there is none."""
+    """NVML index of this rank's GPU: entry LOCAL_RANK of CUDA_VISIBLE_DEVICES, or its only one. Raises UsageError, IoError where there is none."""
     rank, visible = rank_of("LOCAL_RANK"), _visible()
     if not visible:
         return rank
+    if len(visible) == 1:  # the launcher shows each rank its own alone
+        return _index_of(visible[0])
     if rank >= len(visible):
         raise UsageError(f"LOCAL_RANK is {rank}, but CUDA_VISIBLE_DEVICES names {len(visible)} GPUs")
     return _index_of(visible[rank])

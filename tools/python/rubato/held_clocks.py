@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Optional, Sequence
+from typing import Callable, MutableSequence, Optional, Sequence
 
 from rubato.hardware.backends import Backend, release
 from rubato.errors import RubatoError
@@ -16,8 +16,9 @@ FOREIGN_MHZ = 20  #: a reading further than this from what was set is no roundin
 class HeldClocks:
     """Raises IoError from calls that the driver or zeusd refuses; what was asked for by then is remembered."""
 
-    def __init__(self, backend: Backend, gpus: Sequence[int], latency_s: float):
+    def __init__(self, backend: Backend, gpus: Sequence[int], latency_s: float, call_s: MutableSequence[float]):
         self.backend = backend
+        self.call_s = call_s  #: gets how long each call that sets a clock takes
         self.gpus = list(gpus)
         self.latency_s = latency_s
         self.touched = False  #: a clock may be set that has not been given back
@@ -39,17 +40,22 @@ class HeldClocks:
             self._limits_w[gpu] = clock.power_limit_w
             if memory and asked[1] != mem_mhz:
                 self.touched = True
-                self.backend.set_mem(gpu, mem_mhz)
+                self._timed(self.backend.set_mem, gpu, mem_mhz)
                 asked[1] = mem_mhz
                 requests += 1
             if asked[0] != core_mhz:
                 self.touched = True
-                self.backend.set_core(gpu, core_mhz)
+                self._timed(self.backend.set_core, gpu, core_mhz)
                 asked[0] = core_mhz
                 requests += 1
         if requests:
             self._settled_at_s = time.perf_counter() + 3 * self.latency_s
         return requests
+
+    def _timed(self, set_clock: Callable[[int, Optional[int]], None], gpu: int, mhz: Optional[int]) -> None:
+        begun_s = time.perf_counter()
+        set_clock(gpu, mhz)
+        self.call_s.append(time.perf_counter() - begun_s)
 
     def give_back(self) -> list[RubatoError]:
         """All clocks to the driver; what failed. Does nothing where nothing is set."""

@@ -1,6 +1,6 @@
-"""Marks from Megatron-LM without a change to its files: the functions that all its schedules call are wrapped.
+"""Marks from Megatron-LM and Megatron-Bridge without a change to their files: the functions that all schedules call are wrapped.
 
-Names and arguments as in NVIDIA/Megatron-LM 00611e6 (read 2026-11-23) and in versions since core 0.5. Schedules that run a
+Names and arguments as in NVIDIA/Megatron-LM 00611e6 (read 2026-11-23) and in versions since core 0.5, and in Megatron-Bridge 0.3.1. Schedules that run a
 forward and a backward pass at once (overlap_moe_expert_parallel_comm) call neither function, and give no marks.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import sys
 from typing import Any, Callable, Iterator, Optional
 
 from rubato.errors import UsageError
@@ -16,7 +17,8 @@ from rubato.hooks import Detach, grad_enabled, wrap_step
 
 SCHEDULES = "megatron.core.pipeline_parallel.schedules"  #: has forward_step and backward_step
 STATE = "megatron.core.parallel_state"  #: knows the pipeline rank once pretrain() has set it up
-TRAINING = "megatron.training.training"  #: has train_step, whose fourth argument is the optimizer
+#: have train_step, whose fourth argument is the optimizer; the last one where none is loaded yet
+TRAINING = ("megatron.bridge.training.train", "megatron.training.training")
 OPTIMIZER_PLACE = 3
 
 
@@ -28,7 +30,8 @@ def marks(applier: Any) -> Iterator[None]:
 
     Raises UsageError where Megatron-LM is not there or has other names.
     """
-    schedules, training = _module(SCHEDULES), _module(TRAINING)
+    schedules = _module(SCHEDULES)
+    training = next((sys.modules[name] for name in TRAINING if name in sys.modules), None) or _module(TRAINING[-1])
     optimizers: dict[int, Detach] = {}
     told: list[Optional[int]] = []  # the stage, once
 

@@ -50,7 +50,7 @@ class GpuPlan:
 
 @dataclass(frozen=True)
 class Promise:
-    """As applied, changes of clock counted, against the default clocks; a saving is negative. None: not worked out."""
+    """As applied, switches counted, against the default clocks; a saving is negative. None: not worked out."""
 
     time_s: float
     energy_j: float
@@ -154,10 +154,10 @@ class PlanFile:
         found = next((plan for plan in offered if granularity in ("auto", plan.granularity)), None)
         if found is None:
             raise UsageError(f"{self.path}: has no plan per {granularity}; it has {', '.join(plan.granularity for plan in offered)}",
-                             f"rubato export --plan RUN --granularity {granularity} writes one")
+                             f"rubato export --plan RUN --per {granularity} writes one")
         if not found.applicable:
             raise UsageError(f"{self.path}: the plan per {found.granularity} cannot be set: {found.because}",
-                             "export another one: rubato export --plan RUN --granularity segment, pass or iteration")
+                             "export another one: rubato export --plan RUN --per segment, pass or run")
         return found
 
     def fits_gpu(self, name: str) -> Optional[bool]:

@@ -61,7 +61,7 @@ def passes_of(gpu: GpuPlan) -> tuple[PassPlan, ...]:
 class Timing:
     """Learned durations of the passes of a step, by position.
 
-    The first step is played without the changes inside its passes: its durations are not those under the plan's clocks. So learning
+    The first step is applied without the changes inside its passes: its durations are not those under the plan's clocks. So learning
     begins with the plan's, unless the first are far off. From elsewhere it may settle on others: clocks that change too late make
     a pass longer, and in a longer pass they change later.
     """
@@ -174,4 +174,4 @@ class Score:
                 measured_s += duration_s
         if measured_s >= ANOTHER_RUN_FRAC * planned_s:
             return None
-        return f"the passes of a step take {1e3 * measured_s:.3g} ms, {1e3 * planned_s:.3g} ms in the plan: it is of another run"
+        return f"the passes of a step take {1e3 * measured_s:,.1f} ms, {1e3 * planned_s:,.1f} ms in the plan: it is of another run"

@@ -104,7 +104,7 @@ class Answer(Mapping[str, Table]):
 
     def __init__(self, command: str, tables: Mapping[str, Sequence[Mapping[str, Any]]]):
         self.command = command
-        self._tables = {name: Table(dict(row) for row in rows) for name, rows in tables.items()}
+        self._tables = {name: Table(dict(row) for row in rows) for name, rows in tables.items() if isinstance(rows, list)}
 
     def __getitem__(self, name: str) -> Table:
         return self._tables[name]

@@ -32,10 +32,11 @@ std::array<std::uint32_t, 3> dim3_of(ondemand::value value) {
   std::size_t i = 0;
   bool fits = true;
   for (auto item : values) {
-    std::uint64_t number = 0;
-    if (is_there(item.get_uint64().get(number)) && i < out.size()) {
-      fits = fits && number <= std::numeric_limits<std::uint32_t>::max();
-      out[i] = static_cast<std::uint32_t>(number);
+    ondemand::value size;
+    const auto number = is_there(item.get(size)) ? integer_of(size) : std::nullopt;
+    if (number && *number >= 0 && i < out.size()) {
+      fits = fits && std::in_range<std::uint32_t>(*number);
+      out[i] = static_cast<std::uint32_t>(*number);
     }
     ++i;
   }
@@ -112,7 +113,15 @@ struct MessageArgs {
 
 std::optional<std::int64_t> integer_of(ondemand::value value) {
   std::int64_t number = 0;
-  return is_there(value.get_int64().get(number)) ? std::optional(number) : std::nullopt;
+  if (is_there(value.get_int64().get(number))) return number;
+  const auto text = text_of(value);  // tools that write all arguments as texts
+  return text ? integer_in(*text) : std::nullopt;
+}
+
+std::optional<std::int64_t> number_behind(std::string_view label) {
+  if (const auto whole = integer_in(label)) return whole;
+  const std::size_t blank = label.rfind(' ');
+  return blank == std::string_view::npos ? std::nullopt : integer_in(label.substr(blank + 1));
 }
 
 std::optional<std::int64_t> integer_in(std::string_view text) {

@@ -46,11 +46,14 @@ void for_fields(simdjson::ondemand::object& object, const Use& use) {
   }
 }
 
-/// The number, if the value is a whole number.
+/// The number, if the value is a whole number or a text that holds one.
 [[nodiscard]] std::optional<std::int64_t> integer_of(simdjson::ondemand::value value);
 
 /// The whole number that a text is, blanks around it aside; nothing if it is none.
 [[nodiscard]] std::optional<std::int64_t> integer_in(std::string_view text);
+
+/// The whole number at the end of a label: "7", "stream 7", "GPU 0".
+[[nodiscard]] std::optional<std::int64_t> number_behind(std::string_view label);
 
 /// Decimal microseconds as whole nanoseconds; a double would lose the last digits. Nothing for what
 /// stands for an unknown time: null, not a number, or beyond all times, as the -2^63 that Kineto

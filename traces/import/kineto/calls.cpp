@@ -122,8 +122,9 @@ std::vector<std::optional<std::uint32_t>> keep_calls(
     const auto position = table.find(sync.device, sync.correlation);
     if (!position) continue;
     const std::uint32_t index = keep(*position);
-    if (sync.stream >= 0)
-      builder.call_at(index).stream = builder.known_stream(sync.device, sync.stream);
+    const CallKind kind = builder.call_at(index).kind;
+    if (sync.stream >= 0 || kind == CallKind::device_sync)
+      builder.call_at(index).stream = builder.awaited_stream(kind, sync.device, sync.stream);
     if (!waits_for_event(builder.call_at(index).kind)) continue;
     const auto recorded = sync.recorded_stream >= 0
                               ? builder.known_stream(sync.device, sync.recorded_stream)

@@ -18,12 +18,16 @@
 #include "traces/import/kineto/head.hpp"
 #include "traces/import/kineto/order.hpp"
 #include "traces/import/kineto/other_traces.hpp"
+#include "traces/serving_steps.hpp"
 
 namespace rubato::kineto {
 
 namespace {
 
 namespace ondemand = simdjson::ondemand;
+
+// Of annotations as the GPU saw them.
+constexpr std::string_view on_device = "gpu_user_annotation";
 
 enum class Category { device_work, runtime, cpu_op, annotation, sync, skipped };
 
@@ -41,6 +45,7 @@ Category category_of(std::string_view cat) {
       {"Runtime", Category::runtime},        {"cpu_op", Category::cpu_op},
       {"Operator", Category::cpu_op},        {"user_annotation", Category::annotation},
       {"cuda_sync", Category::sync},         {"cuda_event", Category::sync}};
+  if (cat == on_device) return Category::annotation;
   const auto* const found = std::ranges::find(known, cat, &Known::name);
   return found == std::end(known) ? Category::skipped : found->category;
 }
@@ -90,7 +95,7 @@ class EventReader {
       throw DataError(fmt::format("{}: none of its {} launches has a time",
                                   printable(path_.string()), untimed_));
     if (events_.work.empty()) throw no_device_work(path_);
-    put_in_order(events_);
+    builder_.leave_out(launched_twice, put_in_order(events_));
     return std::move(events_);
   }
 
@@ -198,7 +203,8 @@ class EventReader {
     std::string_view token = value.raw_json_token();
     while (!token.empty() && std::strchr(" \t\r\n", token.back()) != nullptr)
       token.remove_suffix(1);
-    return token;
+    const bool quoted = token.size() > 1 && token.front() == '"' && token.back() == '"';
+    return quoted ? token.substr(1, token.size() - 2) : token;  // a number as a text
   }
 
   // Names are looked up as they are written, so that each is unescaped once.
@@ -257,10 +263,10 @@ class EventReader {
     work.start_ns = start_ns.value_or(0);
     work.duration_ns = duration_ns.value_or(0);
     const std::int64_t device =
-        event.device ? *event.device : integer_in(event.process).value_or(-1);
+        event.device ? *event.device : number_behind(event.process).value_or(-1);
     if (device < 0 || device > most_devices) throw DataError("there is no device");
     work.device = static_cast<std::uint32_t>(device);
-    work.stream = event.stream ? *event.stream : integer_in(event.thread).value_or(-1);
+    work.stream = event.stream ? *event.stream : number_behind(event.thread).value_or(-1);
     if (start_ns && duration_ns) {
       events_.work.push_back(work);
     } else {
@@ -285,6 +291,8 @@ class EventReader {
 
   void finish_span(Event& event) {
     Span& span = event.span;
+    const bool of_device = event.kind == on_device;
+    if (of_device && !facts(*event.name).serves) return;
     const auto start_ns = time_ns(event.start, "ts"), duration_ns = time_ns(event.duration, "dur");
     if (!start_ns || !duration_ns)
       return builder_.leave_out(event.category == Category::cpu_op
@@ -292,6 +300,10 @@ class EventReader {
                                     : "annotations without a start or an end");
     span.start_ns = *start_ns;
     span.end_ns = *start_ns + *duration_ns;
+    if (of_device) {
+      span.name = *event.name;
+      return events_.device_steps.push_back(span);
+    }
     span.thread = thread_of(event);
     span.name = *event.name;
     if (event.category == Category::cpu_op) {
@@ -333,13 +345,14 @@ class EventReader {
   struct NameFacts {
     KernelClass kernel = KernelClass::other;
     std::optional<CallKind> call;
-    bool collective = false;
+    bool collective = false, serves = false;
   };
   const NameFacts& facts(std::uint32_t name) {
     while (facts_.size() <= name) {
       const std::string& text = events_.names[static_cast<std::uint32_t>(facts_.size())];
       facts_.push_back({kernel_class_of(text), call_kind_of(text),
-                        text.starts_with("nccl:") || text.starts_with("rccl:")});
+                        text.starts_with("nccl:") || text.starts_with("rccl:"),
+                        serving_step_of(text).has_value()});
     }
     return facts_[name];
   }

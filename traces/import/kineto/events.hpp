@@ -110,6 +110,7 @@ inline constexpr std::int64_t most_devices = 1'000'000;
 struct Events {
   Names names;
   std::vector<Span> operators, annotations;
+  std::vector<Span> device_steps;  ///< annotations on a GPU that are named as a server's steps
   std::vector<OperatorCall> calls{OperatorCall{}};
   std::vector<Thread> threads;
   std::uint32_t processes = 0;

@@ -24,11 +24,18 @@ void read_devices(const dom::element& list, Events& events) {
   dom::array devices;
   if (list.get(devices) != simdjson::SUCCESS) return;
   for (const dom::element device : devices) {
-    NamedDevice& one =
-        events.devices.emplace_back(NamedDevice{std::nullopt, text_at(device, "name")});
-    std::int64_t id = -1;
-    if (device.at_key("id").get(id) == simdjson::SUCCESS && id >= 0 && id <= most_devices)
-      one.id = static_cast<std::uint32_t>(id);
+    const auto number_at = [&](std::string_view key) {
+      std::int64_t value = 0;
+      return device.at_key(key).get(value) == simdjson::SUCCESS ? std::optional(value)
+                                                                : std::nullopt;
+    };
+    NamedDevice& one = events.devices.emplace_back(NamedDevice{
+        .id = {},
+        .name = text_at(device, "name"),
+        .compute_capability = capability_of(number_at("computeMajor"), number_at("computeMinor")),
+        .sm_count = sms_of(number_at("numSms"))});
+    const auto id = number_at("id");
+    if (id && *id >= 0 && *id <= most_devices) one.id = static_cast<std::uint32_t>(*id);
   }
 }
 

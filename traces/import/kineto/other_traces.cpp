@@ -25,6 +25,7 @@ struct Traits {
   std::set<std::string, std::less<>> categories, processes;
   bool compiled = false;  ///< modules or operations of XLA
   bool pytorch = false, calls_gpu = false;
+  bool begin_and_end = false;  ///< device work as two events, of its begin and of its end
 };
 
 void look_at(const dom::element& event, Traits& traits) {
@@ -36,6 +37,8 @@ void look_at(const dom::element& event, Traits& traits) {
   const std::string_view category = text_at(event, "cat"), name = text_at(event, "name");
   if (!category.empty() && traits.categories.size() < most_kept)
     traits.categories.emplace(category);
+  if (text_at(event, "ph") == "B" && (category == "kernel" || category == "Kernel"))
+    traits.begin_and_end = true;
   for (const std::string_view own : {"cpu_op", "Operator", "python_function", "user_annotation"})
     traits.pytorch = traits.pytorch || category == own;
   traits.calls_gpu = traits.calls_gpu || category == "cuda_runtime" || category == "cuda_driver" ||
@@ -84,6 +87,12 @@ DataError no_device_work(const std::filesystem::path& path) {
         {.in = {},
          .hint = "record the run with 'nsys profile', run 'nsys export --type sqlite' on the "
                  "report, and use the result"});
+  if (traits.begin_and_end)
+    return DataError(
+        fmt::format("{}: its kernels are pairs of events, a begin ('B') and an end ('E')", shown),
+        {.in = {},
+         .hint = "expected one event ('X') with a duration for each, as PyTorch's "
+                 "profiler writes them: give the file that it wrote"});
   const bool others = !traits.pytorch && !traits.calls_gpu &&
                       (!traits.categories.empty() || !traits.processes.empty());
   if (others)
@@ -103,7 +112,11 @@ DataError no_device_work(const std::filesystem::path& path) {
          .hint = "the profiler could not trace the GPU (CUPTI missing, in use by another profiler, "
                  "or not permitted); its warnings say why. Record with "
                  "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"});
-  return DataError(fmt::format("{}: there is no device work in it", shown),
+  return DataError(fmt::format("{}: there is no device work in it{}", shown,
+                               traits.categories.empty()
+                                   ? ""
+                                   : printable(fmt::format("; its categories are {}",
+                                                           fmt::join(traits.categories, ", ")))),
                    {.in = {},
                     .hint = "record with activities=[ProfilerActivity.CPU, "
                             "ProfilerActivity.CUDA]"});

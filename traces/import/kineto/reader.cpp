@@ -14,6 +14,7 @@
 #include "traces/import/kernel_names.hpp"
 #include "traces/import/kineto/calls.hpp"
 #include "traces/import/kineto/events.hpp"
+#include "traces/serving_steps.hpp"
 
 namespace rubato {
 
@@ -39,14 +40,8 @@ class KinetoLinker {
     const std::vector<HostContext> context = contexts();
     const std::vector<std::optional<Pass>> labelled = labelled_passes();
     const std::vector<const Span*> operators = operators_of_kernels(context);
-    for (std::size_t i = 0; i < events_.work.size(); ++i) {
-      // Compiled kernels may be named by a hash.
-      DeviceWork& work = events_.work[i];
-      if (work.is_kernel && work.kind == KernelClass::other && operators[i] != nullptr &&
-          is_collective_operator(events_.names[operators[i]->name]))
-        work.kind = KernelClass::communication;
-    }
     const std::vector<Share> calls = calls_of_kernels(operators);
+    give_classes(operators, calls);
     for (const DeviceWork& work : events_.work) {
       const std::uint32_t stream = builder_.stream(work.device, work.stream);
       if (work.priority) builder_.capture().streams[stream].priority = work.priority;
@@ -64,9 +59,10 @@ class KinetoLinker {
                             .pass = Pass::unknown,
                             .call = kept_calls[i],
                             .collective = collectives[i]};
-      if (const HostCall* call = call_of(i)) {
+      const HostCall* call = call_of(i);
+      launch.step = step_of(work, call);
+      if (call != nullptr) {
         launch.launch_ns = call->start_ns;
-        launch.step = step_of(*call);
         const Pass by_thread = context[i].autograd    ? Pass::backward
                                : context[i].optimizer ? Pass::optimizer
                                                       : Pass::forward;
@@ -76,7 +72,8 @@ class KinetoLinker {
       builder_.timed_launch(launch);
     }
     if (events_.devices.empty() && events_.hip) {
-      builder_.name_devices(std::array{NamedDevice{{}, "AMD GPU"}});  // whose kernels are AMD's
+      builder_.name_devices(
+          std::array{NamedDevice{.id = {}, .name = "AMD GPU"}});  // whose kernels are AMD's
     } else {
       builder_.name_devices(events_.devices);
     }
@@ -155,34 +152,38 @@ class KinetoLinker {
     return spans;
   }
 
-  // Each of several processes in one file marks its own steps; equal names are one step.
   void find_steps() {
-    std::vector<const Span*> marks;
+    std::vector<StepMark> marks;
     for (const Span& span : events_.annotations) {
-      if (events_.names[span.name].starts_with("ProfilerStep")) marks.push_back(&span);
+      const std::string& name = events_.names[span.name];
+      if (name.starts_with("ProfilerStep") || serving_step_of(name))
+        marks.push_back({events_.threads[span.thread].process, span.start_ns, span.end_ns, name});
     }
-    sort_by(marks, &Span::start_ns);
-    std::vector<CapturedStep>& steps = builder_.capture().steps;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> times_seen;  // process, name
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> joined;  // name, which time
-    std::map<std::uint32_t, std::vector<StepFinder::Interval>> intervals;
-    for (const Span* mark : marks) {
-      const std::uint32_t process = events_.threads[mark->thread].process;
-      const auto [step, fresh] =
-          joined.emplace(std::pair{mark->name, times_seen[{process, mark->name}]++},
-                         static_cast<std::uint32_t>(steps.size()));
-      if (fresh) steps.push_back({events_.names[mark->name], mark->start_ns, mark->end_ns});
-      steps[step->second].end_ns = std::max(steps[step->second].end_ns, mark->end_ns);
-      intervals[process].push_back({mark->start_ns, mark->end_ns, step->second});
-    }
-    for (auto& [process, own] : intervals) steps_.emplace(process, StepFinder(std::move(own)));
-    builder_.capture().step_source =
-        steps.empty() ? StepSource::whole_file : StepSource::annotation;
+    const auto serves = [](const StepMark& mark) { return serving_step_of(mark.name).has_value(); };
+    by_device_ = !events_.device_steps.empty() && std::ranges::none_of(marks, serves);
+    if (by_device_) marks = steps_on_device();
+    steps_ = add_steps(std::move(marks), builder_.capture());
   }
 
-  [[nodiscard]] std::optional<std::uint32_t> step_of(const HostCall& call) const {
-    const auto own = steps_.find(events_.threads[call.thread].process);
-    return own == steps_.end() ? std::nullopt : own->second.at(call.start_ns);
+  // Each stream has a span of a step that it works for: one mark for those that overlap.
+  [[nodiscard]] std::vector<StepMark> steps_on_device() {
+    sort_by(events_.device_steps, &Span::start_ns);
+    std::vector<StepMark> marks;
+    for (const Span& span : events_.device_steps) {
+      const std::string& name = events_.names[span.name];
+      if (marks.empty() || marks.back().name != name || marks.back().end_ns <= span.start_ns)
+        marks.push_back({0, span.start_ns, span.end_ns, name});
+      marks.back().end_ns = std::max(marks.back().end_ns, span.end_ns);
+    }
+    return marks;
+  }
+
+  [[nodiscard]] std::optional<std::uint32_t> step_of(const DeviceWork& work,
+                                                     const HostCall* call) const {
+    if (call == nullptr && !by_device_) return std::nullopt;
+    const auto own = steps_.find(by_device_ ? 0 : events_.threads[call->thread].process);
+    if (own == steps_.end()) return std::nullopt;
+    return own->second.at(by_device_ ? work.start_ns : call->start_ns);
   }
 
   // Labels count for all threads: backward work is launched by another thread than the label's.
@@ -204,6 +205,25 @@ class KinetoLinker {
     const OperatorCall* call = nullptr;
     double of_work = 1.0;
   };
+
+  // Compiled kernels may be named by a hash, others by a namespace that says nothing: their
+  // operators tell. Of a product's kernels the one with its work is one.
+  void give_classes(const std::vector<const Span*>& operators, const std::vector<Share>& calls) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, KernelClass> classes;  // by kernel, operator
+    for (std::size_t i = 0; i < events_.work.size(); ++i) {
+      DeviceWork& work = events_.work[i];
+      if (!work.is_kernel || work.message != 0 || operators[i] == nullptr) continue;
+      const auto [known, fresh] = classes.try_emplace({work.name, operators[i]->name});
+      if (fresh)
+        known->second =
+            kernel_class_of(events_.names[work.name], events_.names[operators[i]->name]);
+      const bool product = known->second == KernelClass::gemm ||
+                           known->second == KernelClass::gemm_batched ||
+                           known->second == KernelClass::attention;
+      const bool helps = product && operators[i]->call != 0 && calls[i].call == nullptr;
+      if (!helps) work.kind = known->second;
+    }
+  }
 
   // The work of an operator's call goes to one of its kernels: to the kernel that is named like a
   // product or attention, else to the longest. Two products of one operator have a kernel each.
@@ -318,13 +338,7 @@ class KinetoLinker {
         kernel.work_source = WorkSource::derived;
       }
     } else if (share.call != nullptr) {
-      const OperatorWork known = operator_work(*share.call);
-      if (known.flops) kernel.flops = *known.flops * share.of_work;
-      if (known.dram_bytes) kernel.dram_bytes = *known.dram_bytes * share.of_work;
-      kernel.gemm = known.gemm;
-      kernel.attention = known.attention;
-      kernel.dtype = known.dtype;
-      kernel.work_source = known.source;
+      give_work(operator_work(*share.call), kernel, share.of_work);
     }
     return kernel;
   }
@@ -333,7 +347,8 @@ class KinetoLinker {
   CaptureBuilder& builder_;
   CallTable table_;
   std::vector<std::optional<std::uint32_t>> launch_call_;  ///< by work
-  std::map<std::uint32_t, StepFinder> steps_;              ///< by process
+  std::map<std::int64_t, StepFinder> steps_;               ///< by process
+  bool by_device_ = false;                                 ///< steps are marked on the GPU alone
   std::unordered_map<std::string, KernelId> kernels_;      ///< by what kernel_of() is made of
   std::string key_;
 };

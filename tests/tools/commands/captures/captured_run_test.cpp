@@ -22,8 +22,8 @@ namespace {
 
 const std::string replay =
     "replay run.json --gpu a100-sxm4-80gb --power smi.csv --clocks 1593/705 --db r.db --page "
-    "r.html --perfetto p.json";
-const std::string explore = "explore run.json --slack 5 --granularity iteration";
+    "r.html --timeline p.json";
+const std::string explore = "explore run.json --slack 5 --per run";
 
 // Two kernels with gaps of the host between, captured (run.json); a log of the same seconds in
 // local time (smi.csv).
@@ -109,14 +109,15 @@ TEST_F(CapturedRun, IsReplayedBesideAPowerLog) {
 
 TEST_F(CapturedRun, IsOfTheGpuItNames) {
   expect("replay run.json --captured-clock 1593/1110", 0,
-         "note: taken as a100-sxm4-80gb, after the device's name: NVIDIA A100-SXM4-80GB");
+         "note: GPU model a100-sxm4-80gb, by the name of the device: NVIDIA A100-SXM4-80GB");
   expect(renamed("NVIDIA B100"), 2, "no shipped spec is of its GPU, NVIDIA B100");
   expect(renamed("NVIDIA B100"), 2, "those of the nearest chips are listed, the nearest first");
   expect(renamed("AMD Instinct MI250X"), 2, "no spec of it is shipped");
-  expect(renamed("Tesla V100-SXM3-32GB"), 0, "taken as v100-sxm2: no shipped spec is of");
-  expect(renamed("NVIDIA GeForce RTX 3080 Ti"), 0,
-         "taken as rtx-3080-ti, after the device's name: NVIDIA GeForce RTX 3080 Ti; --gpu takes "
-         "rtx-3080-ti-2 or rtx-3080-ti-without-table1 instead");
+  expect(renamed("Tesla V100-SXM3-32GB"), 0, "GPU model v100-sxm2: none is shipped for");
+  expect(
+      renamed("NVIDIA GeForce RTX 3080 Ti"), 0,
+      "GPU model rtx-3080-ti, by the name of the device: NVIDIA GeForce RTX 3080 Ti; --gpu takes "
+      "rtx-3080-ti-2 or rtx-3080-ti-without-table1 instead");
   expect(renamed(""), 2, "it does not say on which GPU it was captured");
   expect(renamed("x\"}, {\"id\": 1, \"name\": \"y"), 2, "no shipped spec is of its GPU, x");
 }
@@ -124,28 +125,27 @@ TEST_F(CapturedRun, IsOfTheGpuItNames) {
 // On the GPU and at the clocks of the capture.
 TEST_F(CapturedRun, IsPlannedAtOnce) {
   expect(explore, 0, "run.json, 1 GPU, on NVIDIA A100-SXM4-80GB, ");
-  expect(explore, 0, "note: taken as a100-sxm4-80gb, after the device's name");
-  expect(explore + " --wide", 0, "at 1593/auto (the GPU's default, assumed");
+  expect(explore, 0, "note: GPU model a100-sxm4-80gb, by the name of the device");
+  expect(explore + " --wide", 0, "at 1593/auto (clocks not recorded, the default is assumed");
   expect(explore + " --wide --power smi.csv", 0, "at 1593/1110 (power log)");
   expect(explore + " --wide --captured-clock 1593/705", 0, "at 1593/705 (given)");
   expect(explore + " --captured-clock fast", 2, "'fast' is no captured clock");
   expect(explore, 0, "100.0 % anchored");
-  expect(explore + " --gpu h100-sxm5", 0, "which is not what NVIDIA H100-SXM5-80GB describes");
+  expect(explore + " --gpu h100-sxm5", 0, "but the GPU model is that of NVIDIA H100-SXM5-80GB");
   const auto planned = json_of(explore);
   EXPECT_EQ(planned["run"][0]["captured_clock_source"], "default");
   EXPECT_NEAR(planned["run"][0]["reproduced_s"], planned["run"][0]["captured_s"], 1e-9);
-  EXPECT_EQ(planned["run"][0]["activities"], 25);
+  EXPECT_EQ(planned["run"][0]["kind"], "capture");
   ASSERT_EQ(planned["plans"].size(), 2U);  // the default clocks first
   EXPECT_LT(planned["plans"][1]["energy_change_pct"], 0.0);
   EXPECT_LE(planned["plans"][1]["time_change_pct"], 5.0);
   // What is named is of the least slack, and none is set for nothing.
-  expect("explore --slack 20,5 run.json --granularity iteration", 0,
-         " odds of at most 5 % more time)");
-  expect("explore run.json --slack -60 --granularity iteration", 1, "nothing: no plan is in time");
+  expect("explore --slack 20,5 run.json --per run", 0, " odds of at most 5 % more time)");
+  expect("explore run.json --slack -60 --per run", 1, "nothing: no plan is in time");
 }
 
 TEST_F(CapturedRun, HasPlansForEveryGoal) {
-  const std::string asked = "explore run.json --granularity iteration,kernel --goal ";
+  const std::string asked = "explore run.json --per run,kernel --goal ";
   const nlohmann::json planned = json_of(asked + "edp,energy,time --slack any --budget 1000W");
   ASSERT_EQ(planned["plans"].size(), 7U);
   std::set<std::string> goals;
@@ -162,7 +162,7 @@ TEST_F(CapturedRun, SaysWhichPrioritiesItsStreamsHad) {
   write_file(folder_ / "urgent.json", replaced(read_file(folder_ / "run.json"), "\"stream\": 7,",
                                                "\"stream\": 7, \"priority\": -5,"));
   expect(
-      "explore urgent.json --granularity iteration", 0,
+      "explore urgent.json --per run", 0,
       "note: priorities of streams, as captured: -5 of 1 (the lower, the more urgent; not used)");
 }
 
@@ -176,15 +176,13 @@ TEST_F(CapturedRun, SaysWhatIsWrongWithRanksBeforeThatTheirGpuIsMissing) {
 }
 
 TEST_F(CapturedRun, IsPlannedWithWhatChangesOfClockTake) {
-  const std::string automatic = "explore run.json --slack 5 --granularity kernel,segment --wide";
+  const std::string automatic = "explore run.json --slack 5 --per kernel,segment --wide";
   expect(automatic + " --switching stall=10us --db auto.db", 0,
-         "a change of clock takes 10 us (10 us of it a");
-  expect(automatic + " --switching free", 0, "changes of clock take nothing, as asked for");
-  expect(automatic + " --gpu h100-sxm5", 0, "a change of clock takes 6 ms (a guess: measured");
-  expect(automatic + " --gpu rtx-5090", 0,
-         "a change of clock takes 22 ms (a guess: nobody measured");
-  expect(automatic + " --gpu rtx-5090 --switching latency=8ms", 0,
-         "a change of clock takes 8 ms\n");
+         "a switch takes 10 us (10 us of it a");
+  expect(automatic + " --switching free", 0, "switches are free, as asked for");
+  expect(automatic + " --gpu h100-sxm5", 0, "a switch takes 6 ms (a guess: measured");
+  expect(automatic + " --gpu rtx-5090", 0, "a switch takes 22 ms (a guess: nobody measured");
+  expect(automatic + " --gpu rtx-5090 --switching latency=8ms", 0, "a switch takes 8 ms\n");
   expect(automatic + " --switching latency=-5ms", 2, "latency is '-5ms'; expected a number");
   expect(explore + " --switching latency=10us,stall=20us", 2, "part of the latency");
   expect("explore 'nothing*.json'", 2, "no file is named like 'nothing*.json'");
@@ -198,6 +196,32 @@ TEST_F(CapturedRun, IsTheSameInRubatosOwnForm) {
   expect("trace import own.json.gz", 0, "Rubato capture: 2 distinct kernel names");
   EXPECT_EQ(replaced(run("trace import own.json.gz --json").text, "Rubato capture", "Kineto"),
             run("trace import run.json --json").text);
+}
+
+// A log of more watts than the board can draw is of another GPU: plans are those without it.
+TEST_F(CapturedRun, IsNotPlannedByWattsBeyondTheLimit) {
+  write_file(folder_ / "high.csv", "unix,power\n1,900\n2,900\n3,900\n");
+  const std::string with = explore + " --captured-clock 1593/1410 --power high.csv";
+  expect(with, 0, "beyond the limit of 400 W");
+  expect(with, 0, "watts are not used");
+  EXPECT_EQ(json_of(with)["plans"], json_of(explore + " --captured-clock 1593/1410")["plans"]);
+}
+
+// Whatever reads a capture says what the reader left out of it.
+TEST_F(CapturedRun, SaysWhatWasLeftOut) {
+  expect("trace import run.json --capture own.json", 0, "");
+  const std::string line = "7 records without a meaning";
+  const std::string own = read_file(folder_ / "own.json");
+  write_file(folder_ / "own.json",
+             replaced(own, R"("left_out": [])", R"("left_out": [")" + line + R"("])"));
+  for (const char* command :
+       {"explore own.json --per run --slack 0", "suggest own.json", "replay own.json",
+        "trace import own.json", "calibrate --captures own.json@1593/1410 -o x.json",
+        "network capture own.json --cluster dgx-a100",
+        "explore run.json --per run --slack 0 --captured-clock 1593/1410 --also "
+        "own.json@1593/1200"}) {
+    EXPECT_NE(run(command).text.find(line), std::string::npos) << command;
+  }
 }
 
 TEST_F(CapturedRun, RefusesWhatItDoesNotHold) {

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "common/file.hpp"
 #include "tests/tools/program_run.hpp"
 
 namespace rubato {
@@ -28,7 +30,7 @@ TEST_F(ProgramRun, MakesStepsOfModelsFromTheirShapes) {
 
 TEST_F(ProgramRun, MakesStepsInEveryTypeAndStyle) {
   const auto products = [&](const std::string& options, std::string_view dtype) {
-    expect("trace gen " + options + " --layers 2 --seq 256", 0,
+    expect("trace gen " + options + " --layers 2 --seq 256 -o -", 0,
            fmt::format(R"("class":"gemm","pass":"forward","dtype":"{}")", dtype));
   };
   products("gpt3-small --kernels fused --dtype fp32", "fp32");
@@ -38,7 +40,8 @@ TEST_F(ProgramRun, MakesStepsInEveryTypeAndStyle) {
   products("gpt3-small --dtype fp32 --matmul-precision highest", "fp32");
   products("llama3-8b --dtype fp8", "fp8");
   products("llama3-8b --dtype nvfp4", "nvfp4");
-  expect("trace gen gpt3-small --kernels eager --seq 256", 0, "fwd_dropout_scores");
+  expect("trace gen gpt3-small --kernels eager --seq 256 -o -", 0, "fwd_dropout_scores");
+  expect("trace gen gpt3-small", 0, "To keep it: -o step.json");
   expect("trace gen llama3-8b --layers 2 --seq 512 --kernels eager --graph --tp 2 -o l.json", 0,
          "at default clocks");
   expect("trace gen llama3-8b --layers 2 --seq 512 --dtype fp8 --graph --tp 2 -o l.json", 0,
@@ -56,8 +59,18 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect(gen, 2, "--pp is for --graph");
   expect(gen + " --graph --cp 3", 2, "cp 3 does not divide seq 1024");
   expect(gen + " --graph --microbatches 2", 0, "waiting for other stages (means over 2 stages)");
-  const std::string explore = "explore s-stage0.json s-stage1.json --granularity gpu";
+  const std::string explore = "explore s-stage0.json s-stage1.json --per gpu";
   expect(explore + " --disturb 2:kernels*1.5", 0, "the default clocks take");
+  // What was planned beside a slow rank is kept and written, and says so.
+  expect(explore + " --slack 20 --odds 0 --disturb 2:kernels*1.5 --db r.db --plan-file p.json", 0,
+         "stored as run 1 in r.db");
+  expect("query --db r.db --csv 'SELECT disturbance FROM v_runs'", 0, "\n2:kernels*1.5\n");
+  const auto written = nlohmann::json::parse(read_file(folder_ / "p.json"))["run"];
+  expect(explore + " --slack 20 --odds 0 --db r.db", 0, "stored as run 2 in r.db");
+  expect(fmt::format("query --db r.db --csv 'SELECT count(*) FROM v_runs WHERE (disturbance IS "
+                     "NULL) = (default_time_s < 0.999 * {})'",
+                     written["default_time_s"].get<double>()),
+         0, "\n2\n");
   expect(explore + " --disturb x", 2, "--disturb 'x'; expected e.g. 3:kernels*1.2");
   expect("trace scale gpt3-small --tp 1,2 --dp 2 --csv", 0, "tp,pp,dp,gpus,step_ms,");
   expect("trace scale gpt3-small --pp 2 --dp 2 --disturb 2:kernels*1.1 --no-plans --csv", 0,
@@ -85,7 +98,7 @@ TEST_F(ProgramRun, MakesStepsOfParallelTraining) {
   expect("trace scale gpt3-small --dp 2 --zero 3 --buckets megatron", 2, "no buckets");
   expect("trace scale gpt3-small --tp 4..1", 2, "--tp '4..1'; expected numbers from 1 to");
   expect("trace scale gpt3-small --dp 0", 2, "--dp '0'; expected numbers from 1 to");
-  expect("trace scale gpt3-small --dp 2 --no-plans --plot steps.png", 2, "--plot");
+  expect("trace scale gpt3-small --dp 2 --no-plans --page steps.png", 2, "--page");
   expect("trace scale gpt3-small --top-k 3", 2, "--top-k means nothing without --experts");
   const std::string llama = "trace gen llama3-8b --layers 2 --seq 512 --graph -o l.json";
   expect(llama + " --tp 2 --recompute full --buckets megatron --fp32-gradients", 0,

@@ -75,7 +75,7 @@ class Faults:
         check(len(self.expected[0]) == UNITS, "the reference is complete")
 
     def command(self, db, threads=1):
-        return [self.rubato, "sweep", "run", self.experiment, "--db", db, "--threads", str(threads)]
+        return [self.rubato, "experiment", "run", self.experiment, "--db", db, "--threads", str(threads)]
 
     def sweep(self, db, threads=1, status=0, says="", **options):
         done = subprocess.run(self.command(db, threads), capture_output=True, text=True, **options)
@@ -170,7 +170,7 @@ class Faults:
             shutil.copy(self.experiment, folder)
             os.chmod(folder, 0o555)
             user = {"user": 65534} if os.geteuid() == 0 else {}
-            done = subprocess.run([self.rubato, "sweep", "run", folder / "faults.toml", "--db", folder / "r.db"],
+            done = subprocess.run([self.rubato, "experiment", "run", folder / "faults.toml", "--db", folder / "r.db"],
                                   capture_output=True, text=True, cwd="/", **user)
             check(done.returncode == 4 and "check that the file and its folder exist" in done.stderr, done.stderr)
         finally:
@@ -206,8 +206,8 @@ class Faults:
             'gpu = "rtx-3080-ti"\ntrace = "gpt3-xl"\n'
         (self.folder / "hostile.toml").write_text(text)
         db = self.folder / "hostile.db"
-        for arguments in (["sweep", "run", "hostile.toml", "--db", db, "-v", "--log", "-"],
-                          ["sweep", "run", "hostile.toml", "--dry-run"],
+        for arguments in (["experiment", "run", "hostile.toml", "--db", db, "-v", "--log", "-"],
+                          ["experiment", "run", "hostile.toml", "--dry-run"],
                           ["query", "--db", db, "SELECT name, scenario FROM experiments JOIN experiment_plans USING (experiment_id)"],
                           ["top", "--db", db], ["show", "1", "--db", db]):
             done = subprocess.run([self.rubato, *arguments], capture_output=True, cwd=self.folder)
@@ -219,7 +219,7 @@ class Faults:
         check(done.returncode == 0, done.stderr)
         check(b"<script>alert" not in (self.folder / "r.html").read_bytes(), "the page has the name as text only")
         (self.folder / "bytes.toml").write_bytes(b'schema = 1\nname = "\xff\x1b[2J"\n')
-        done = subprocess.run([self.rubato, "sweep", "run", "bytes.toml", "--db", db], capture_output=True, cwd=self.folder)
+        done = subprocess.run([self.rubato, "experiment", "run", "bytes.toml", "--db", db], capture_output=True, cwd=self.folder)
         check(done.returncode == 3 and b"not valid TOML" in done.stderr and b"\x1b" not in done.stderr
               and b"\xff" not in done.stderr, done.stderr)
         print("hostile names: only text everywhere")

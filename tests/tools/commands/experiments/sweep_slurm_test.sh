@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A sweep as a job array on a real Slurm: one node, started here and stopped at the end.
+# A sweep as a job array on a real Slurm: one node, started here and stopped at the end. The scripts for clusters too: its prolog and epilog,
+# and a clock for each rank, on two GPUs that only Slurm believes in and an nvidia-smi that writes down what it is told.
 # Usage: sweep_slurm_test.sh RUBATO; exit status 77: skipped.
 set -euo pipefail
 PATH=$PATH:/usr/sbin
@@ -37,7 +38,14 @@ munged --foreground --force --key-file="$folder/munge.key" --socket="$folder/mun
 daemons+=($!)
 patient 10 test -S "$folder/munge.socket" || skip "munged does not start: $(tail -n 1 "$folder/munged.out")"
 
-mkdir "$folder/state" "$folder/spool"
+mkdir "$folder/state" "$folder/spool" "$folder/bin"
+scripts=$(realpath "$(dirname "$0")/../../../../tools/packaging/clusters")
+printf '#!/bin/bash\necho "$*" >> "%s"\n' "$folder/told" > "$folder/bin/nvidia-smi"
+printf '#!/bin/bash\nPATH=%s exec %s/give_clocks_back\n' "$folder/bin" "$scripts" > "$folder/give_back"
+ln -s /bin/true "$folder/bin/rubato"
+chmod +x "$folder/bin/nvidia-smi" "$folder/give_back"
+ln -s /dev/null "$folder/gpu0" && ln -s /dev/zero "$folder/gpu1"  # Slurm wants devices
+echo "Name=gpu File=$folder/gpu[0-1]" > "$folder/gres.conf"
 cat > "$folder/slurm.conf" <<CONF
 ClusterName=rubato
 SlurmctldHost=$host(127.0.0.1)
@@ -63,7 +71,10 @@ MpiDefault=none
 ReturnToService=2
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 MinJobAge=600
-NodeName=$host NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+GresTypes=gpu
+Prolog=$folder/give_back
+Epilog=$folder/give_back
+NodeName=$host NodeAddr=127.0.0.1 CPUs=2 Gres=gpu:2 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
 export SLURM_CONF=$folder/slurm.conf
@@ -92,7 +103,7 @@ case "\$*" in *"--shard 2/3"*) [ -e "$folder/failed" ] || { touch "$folder/faile
 exec '$rubato' "\$@"
 SCRIPT
 chmod +x flaky
-"$rubato" sweep slurm e.toml --db merged.db --shards 3 --program ./flaky --submit > submitted.txt
+"$rubato" experiment slurm e.toml --db merged.db --shards 3 --program ./flaky --submit > submitted.txt
 cat submitted.txt
 merge=$(awk '{print $4}' submitted.txt)
 ended() { squeue -h -j "$merge" -t all -o %T | grep -qE 'COMPLETED|FAILED|CANCELLED'; }
@@ -101,10 +112,23 @@ if ! patient 90 ended; then
   exit 1
 fi
 state=$(squeue -h -j "$merge" -t all -o %T)
-"$rubato" sweep run e.toml --db whole.db 2> whole.txt
+"$rubato" experiment run e.toml --db whole.db 2> whole.txt
 fail() { echo "$1"; cat e-slurm/logs/*.log; exit 1; }
 [ "$state" = COMPLETED ] || fail "the merge job is $state"
 grep -q 'attempt 1 of 3 ended with status 4' e-slurm/logs/2.log || fail "shard 2 was not retried"
 "$rubato" compare merged.db whole.db --tolerance 0 > compared.txt || fail "merged and whole differ"
 grep -q '12 questions in both, 0 differ; 0 only in A, 0 only in B' compared.txt || fail "$(cat compared.txt)"
-echo "1 passed, 0 failed: 3 shards with one retry, merged to the same results as one run"
+
+rm -f told
+PATH=$folder/bin:$PATH srun -n 2 --gres=gpu:2 "$scripts/clocks_of_rank" 900,1110 bash -c 'echo "train $SLURM_PROCID" >> told'
+given_back() { [ "$(grep -c -- "-rac" told)" = 4 ]; }  # of both GPUs, before and after
+patient 30 given_back || fail "the prolog or the epilog did not run: $(cat told)"
+back=$(printf -- '-i %s\n' '0 -rgc' '0 -rmc' '0 -rac' '1 -rgc' '1 -rmc' '1 -rac')
+[ "$(head -6 told)" = "$back" ] && [ "$(tail -6 told)" = "$back" ] || fail "prolog or epilog: $(cat told)"
+for rank in 0 1; do
+  mhz=$((900 + 210 * rank))
+  [ "$(sed '1,6d' told | head -n -6 | grep -e "-i $rank\|train $rank")" = "-i $rank -lgc $mhz,$mhz
+train $rank
+-i $rank -rgc" ] || fail "rank $rank: $(cat told)"
+done
+echo "2 passed, 0 failed: clocks of two ranks set and given back; 3 shards with one retry, merged to the same results as one run"

@@ -33,6 +33,8 @@ TEST_F(ProgramRun, LightsOfSpecsSayWhatWasMeasured) {
   EXPECT_EQ(lights["b200-sxm6"], "yellow yellow green");
   EXPECT_EQ(lights["h100-pcie"], "red red red");
   EXPECT_EQ(lights["mi300x"], "red red red");
+  EXPECT_EQ(lights["a100-sxm4-40gb"], "red red red");  // others of its chip were measured
+  EXPECT_EQ(lights["a10"], "red yellow yellow");       // its power at one clock
 }
 
 }  // namespace

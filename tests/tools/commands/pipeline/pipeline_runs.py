@@ -18,7 +18,7 @@ def rubato(folder, *arguments):
     if arguments[0] == "explore":
         done = explored(RUBATO, [*arguments[1:], *(() if "--odds" in arguments else ("--odds", "0"))], cwd=folder)
     else:
-        done = run(RUBATO, "pipeline", *arguments, timeout=None, cwd=folder)
+        done = run(RUBATO, "pipeline", *arguments, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 

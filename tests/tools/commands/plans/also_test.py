@@ -23,7 +23,7 @@ SLACKS = "2,5,10,20"
 
 def explored(*words):
     gpu = () if "--gpu" in words else ("--gpu", GPU)
-    found = json.loads(finished(RUBATO, "explore", FAST, *gpu, "--captured-clock", "1593/1200", "--clocks", GRID, "--granularity", "iteration",
+    found = json.loads(finished(RUBATO, "explore", FAST, *gpu, "--captured-clock", "1593/1200", "--clocks", GRID, "--per", "run",
                                "--slack", SLACKS, *words, "--json", "--quiet", status=0).stdout)
     del found["plans"][0]  # the default clocks
     return found
@@ -47,6 +47,23 @@ def check_two_captures(one, two):
     fitted = explored("--gpu", spec)
     for a, b in zip(fitted["plans"], two["plans"]):
         check(f"calibrate gives the same, slack {b['slack_pct']}", a["clocks"] == b["clocks"] and abs(width(a) - width(b)) < 1e-3, (a, b))
+
+
+def energy_width(plan):
+    return plan["energy_change_high_pct"] - plan["energy_change_low_pct"]
+
+
+def check_power_of_both():
+    """Energies that were read at both clocks are known better than at one or at none."""
+    fast, slow = CLOCKS / "core1200.power.csv", CLOCKS / "core810.power.csv"
+    words = ("--odds", 0, "--power", fast)
+    none, one, both = (explored("--odds", 0, "--also", f"{SLOW}@1593/810"), explored(*words, "--also", f"{SLOW}@1593/810"),
+                       explored(*words, "--also", f"{SLOW}@1593/810,power={slow}"))
+    widths = [sum(energy_width(plan) for plan in found["plans"]) for found in (none, one, both)]
+    check("power of both captures narrows the energies", widths[2] < 0.9 * min(widths[:2]), widths)
+    check("the clock of the second is in its log", explored(*words, "--also", f"{SLOW},power={slow}")["plans"] == both["plans"])
+    done = finished(RUBATO, "explore", FAST, "--gpu", GPU, "--captured-clock", "1593/1200", "--also", f"{SLOW}@810,power={slow}", "--quiet", status=2)
+    check("a log of the second alone is refused", "the first capture has no power log" in done.stderr and "--power" in done.stderr, done.stderr)
 
 
 def check_next(one, two):
@@ -87,6 +104,7 @@ def main():
     GPU.write_text(json.dumps(described))
     one, two = explored(), explored("--also", f"{SLOW}@1593/810")
     check_two_captures(one, two)
+    check_power_of_both()
     check_next(one, two)
     check_away_from_the_default()
     check_refusals()

@@ -9,6 +9,7 @@ import csv
 import gzip
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -34,7 +35,7 @@ def totals(core_mhz=None):
 
 
 def explored(*words):
-    return json.loads(finished(RUBATO, "explore", CAPTURE, "--granularity", "iteration", "--quiet", "--json", *words).stdout)
+    return json.loads(finished(RUBATO, "explore", CAPTURE, "--per", "run", "--quiet", "--json", *words).stdout)
 
 
 def check_promises(words, usual, slacks):
@@ -71,7 +72,7 @@ def check_shipped(usual):
     check("the log has the SM clock", {row[3].split()[1] for row in rows} == {"MHz"}, rows[0])
     log_j = 0.1 * sum(power_w[10:-10])
     check("the log has the energy of today's model", abs(log_j / usual[1] - 1) < 0.03, (log_j, usual[1]))
-    note = finished(RUBATO, "explore", CAPTURE, "--granularity", "iteration", "--slack", "5").stderr
+    note = finished(RUBATO, "explore", CAPTURE, "--per", "run", "--slack", "5").stderr
     check("no wait of the file is left out", "left out" not in note, note)
 
 
@@ -93,7 +94,7 @@ def write_run(name, core_mhz, factor=1.0, rest_w=None):
 
 
 def energy_at(name, core_mhz, *words):
-    found = json.loads(finished(RUBATO, "explore", f"{name}.json.gz", "--granularity", "iteration", "--slack", "200", "--clocks",
+    found = json.loads(finished(RUBATO, "explore", f"{name}.json.gz", "--per", "run", "--slack", "200", "--clocks",
                                 f"mem={generate.MEM_MHZ} core={core_mhz}", "--quiet", "--json", *words).stdout)
     return found["plans"][1]["energy_j"]
 
@@ -123,11 +124,19 @@ def check_odd_step(usual):
             event["ts"] += pause_us
     steps[2]["dur"] += pause_us
     Path("stall.json.gz").write_bytes(gzip.compress(json.dumps(events).encode()))
-    done = finished(RUBATO, "explore", "stall.json.gz", "--granularity", "iteration", "--slack", "5", "--json")
+    done = finished(RUBATO, "explore", "stall.json.gz", "--per", "run", "--slack", "5", "--json")
     check("the odd step is named", f"step {steps[2]['name']} takes" in done.stderr and "left out" in done.stderr, done.stderr)
     plan, run = json.loads(done.stdout)["plans"][1], explored("--slack", "5")["plans"][1]
     check("with the stall another plan would not be in time", plan["clocks"] == run["clocks"], (plan["clocks"], run["clocks"]))
     check("a run of five steps is left", 0.7 * usual[0] < plan["time_s"] < 0.95 * usual[0], plan["time_s"])
+
+
+def check_late():
+    """A plan per kernel that is late once its switches are played is no plan: exit status 1."""
+    words = ("--per", "kernel", "--slack", "5", "--odds", "0", "--json")
+    done = subprocess.run([RUBATO, "explore", CAPTURE, *words], capture_output=True, text=True, check=False)
+    late = json.loads(done.stdout)["plans"][1]
+    check("the plan is late as played", done.returncode == 1 and late["counted_time_change_pct"] > 5, (done.returncode, late))
 
 
 def main():
@@ -138,6 +147,7 @@ def main():
         check_promises((), usual, (5, 10, 20))
         check_promises(("--power", LOG), usual, (5, 20))
         check_logged()
+        check_late()
         check_odd_step(usual)
     return exit_status()
 

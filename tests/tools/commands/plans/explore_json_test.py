@@ -6,59 +6,54 @@ Usage: explore_json_test.py RUBATO SOURCE_DIR
 """
 import copy
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+TOOLS = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOOLS), str(TOOLS / "python")]
+from checks import check, exit_status, run  # noqa: E402
+from schema import problems  # noqa: E402
+
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 SCHEMA = json.loads((SOURCE / "docs/explore.schema.json").read_text(encoding="utf-8"))
-TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
-KNOWN = {"$schema", "$id", "$defs", "$ref", "title", "description", "type", "properties", "patternProperties", "required", "additionalProperties",
-         "items", "enum", "anyOf", "minimum", "maximum", "minItems", "maxItems"}
-
-
-def is_of(value, kind):
-    if kind in ("number", "integer"):
-        return isinstance(value, (int, float) if kind == "number" else int) and not isinstance(value, bool)
-    return isinstance(value, TYPES[kind])
-
-
-def problems(value, schema, where="$"):
-    """What of JSON Schema (2020-12) the file uses; raises on what it does not know."""
-    if unknown := set(schema) - KNOWN:
-        raise ValueError(f"the validator does not know {unknown}")
-    if "$ref" in schema:
-        return problems(value, SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], where)
-    if "anyOf" in schema:
-        found = [problems(value, one, where) for one in schema["anyOf"]]
-        return [] if [] in found else min(found, key=len)
-    kinds = schema.get("type", [])
-    if kinds and not any(is_of(value, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)):
-        return [f"{where} is {value!r}; expected {kinds}"]
-    found = []
-    if "enum" in schema and value not in schema["enum"]:
-        found.append(f"{where} is {value!r}; expected one of {schema['enum']}")
-    if is_of(value, "number") and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-        found.append(f"{where} is {value}; expected {schema.get('minimum')} to {schema.get('maximum')}")
-    if isinstance(value, list):
-        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
-            found.append(f"{where} has {len(value)} rows")
-        for i, item in enumerate(value):
-            found += problems(item, schema.get("items", {}), f"{where}[{i}]")
-    if isinstance(value, dict):
-        found += [f"{where} lacks {name}" for name in schema.get("required", []) if name not in value]
-        for name, item in value.items():
-            if name in schema.get("properties", {}):
-                found += problems(item, schema["properties"][name], f"{where}.{name}")
-            elif schema.get("additionalProperties", True) is False:
-                found.append(f"{where} has {name}, which is unknown")
-    return found
+TABLES = "passes,kernels,segments"
 
 
 def explored(*arguments):
-    done = subprocess.run([RUBATO, "explore", *map(str, arguments), "--json", "--quiet"], capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0 and not done.stderr, (arguments, done.stderr)
+    done = run(RUBATO, "explore", *arguments, "--json", "--quiet")
+    check(f"{arguments}: works and says nothing else", done.returncode == 0 and not done.stderr, done.stderr)
     return json.loads(done.stdout)
+
+
+def broken_laws(name, document):
+    """What passes, kernels and segments of one plan sum to is the same, and all plans are beside the same default clocks."""
+    def plan(row):
+        return row["granularity"], row["goal"], row["slack_pct"]
+
+    def same(a, b):
+        return abs(a - b) <= 1e-6 * max(abs(a), abs(b), 1e-9)
+
+    tables = {table: document[table] for table in TABLES.split(",") if "clock" in document.get(table, [{}])[0] and "time_s" in document[table][0]}
+    found = {plan(row) for row in document["plans"] if row["goal"] != "default" and row["energy_j"] is not None}
+    before = set()
+    for table, rows in tables.items():
+        if {plan(row) for row in rows} != found:
+            yield f"{name}: {table} are of {len({plan(row) for row in rows})} plans, not of {len(found)}"
+    for key in found:
+        for value in ("time_s", "energy_j"):
+            sums = {table: sum(row.get("repeats", 1) * row[value] for row in rows if plan(row) == key) for table, rows in tables.items()}
+            if document["run"][0]["kind"] == "capture":
+                sums.pop("segments", None)  # of one step, with the time between launches
+            if sums and not all(same(one, sums["passes"]) for one in sums.values()):
+                yield f"{name}, {key}: {value} of {sums}"
+            change = value.rsplit("_", 1)[0] + "_change_pct"
+            before.add((value, round(sum(row[value] / (1 + row[change] / 100) for row in tables.get("passes", []) if plan(row) == key), 6)))
+        if document["run"][0]["kind"] == "trace" and tables:
+            whole = next(row for row in document["plans"] if plan(row) == key)
+            if not same(whole["energy_j"], sum(row["energy_j"] for row in tables["passes"] if plan(row) == key)):
+                yield f"{name}, {key}: energy of the plan"
+    if len(before) > 2:
+        yield f"{name}: several defaults: {before}"
 
 
 def without_descriptions(schema, where="$"):
@@ -70,32 +65,40 @@ def without_descriptions(schema, where="$"):
 
 
 def main():
-    failures = []
     documents = {
-        "trace": explored("gpt3-xl", "--slack", "2%", "--list", "passes,kernels"),
-        "segment": explored("gpt3-xl", "--gpu", "a100-sxm4-80gb", "--granularity", "segment", "--switching", "spec", "--slack", 2),
-        "goals": explored("gpt3-xl", "--goal", "edp,energy", "--slack", "0,any", "--granularity", "iteration"),
+        "trace": explored("gpt3-xl", "--slack", "2%", "--list", TABLES),
+        "segment": explored("gpt3-xl", "--gpu", "a100-sxm4-80gb", "--per", "segment", "--switching", "spec", "--slack", 2),
+        "goals": explored("gpt3-xl", "--goal", "edp,energy", "--slack", "0,any", "--per", "run"),
         "costs": explored("gpt3-xl", "--goal", "energy,cost", "--prices", "kwh=0.12,gpu-hour=0.05", "--host-power", 100),
-        "captured cost": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,segment", "--goal", "energy,cost",
+        "captured cost": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--per", "run,segment", "--goal", "energy,cost",
                                   "--prices", "kwh=0.12,pue=1.2"),
-        "captured": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--granularity", "iteration,pass,segment", "--slack", 1, "--list", "kernels"),
+        "captured": explored(SOURCE / "docs/examples/run.pt.trace.json.gz", "--per", "run,pass,segment", "--slack", 1, "--list", TABLES),
     }
-    documents["stages"] = explored("gpt3-small", "--stages", 2, "--microbatches", 2, "--goal", "energy,edp", "--list", "passes,kernels", "--disturb", "jitter=0.02")
-    documents["profile"] = explored(SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", 84, "--slack", "-90,5")
+    documents["stages"] = explored("gpt3-small", "--stages", 2, "--microbatches", 2, "--goal", "energy,edp", "--list", "passes,segments", "--disturb", "jitter=0.02")
+    documents["kernels of stages"] = explored("gpt3-small", "--stages", 2, "--microbatches", 2, "--per", "kernel", "--odds", 0, "--slack", 5, "--list", TABLES)
+    documents["profile"] = explored(SOURCE / "docs/examples/gpt3-175b-a100.csv", "--blocked-power", 84, "--slack", "-90,5", "--list", "passes,segments")
+    documents["ranks"] = explored(*sorted((SOURCE / "docs/examples/pipeline").glob("rank*.gz")), "--per", "run,gpu", "--slack", 20, "--clocks", "coarse", "--list", TABLES)
     for name, document in documents.items():
-        failures += [f"{name}: {problem}" for problem in problems(document, SCHEMA)]
-    failures += [f"no description: {name}" for part in SCHEMA["$defs"].values() for name in without_descriptions(part)]
+        broken = list(broken_laws(name, document))
+        check(f"{name}: sums of its tables agree", not broken, broken[:5])
+        found = list(problems(document, SCHEMA))
+        check(f"{name}: is as the schema says", not found, found[:5])
+    found = [name for part in SCHEMA["$defs"].values() for name in without_descriptions(part)]
+    check("every name of a row is explained", not found, found)
 
-    for change in (lambda d: d.update(more=[]), lambda d: d.pop("plans"), lambda d: d["plans"][0].update(time_s="fast"),
+    newer = copy.deepcopy(documents["trace"])
+    newer.update(more=[{"x": 1}])
+    newer["plans"][0].update(more=1)
+    check("the schema lets names of a newer program pass", not list(problems(newer, SCHEMA, strict=False)))
+    check("names that nobody described do not pass here", list(problems(newer, SCHEMA)))
+    for change in (lambda d: d.update(schema=2), lambda d: d.pop("schema"), lambda d: d.pop("plans"), lambda d: d["plans"][0].update(time_s="fast"),
                    lambda d: d["plans"][0].pop("energy_change_pct"), lambda d: d["run"][0].update(program_version=None), lambda d: d["run"].append({}),
                    lambda d: d["plans"][0].update(status="good")):
         for name in ("trace", "captured", "stages"):
             broken = copy.deepcopy(documents[name])
             change(broken)
-            if not problems(broken, SCHEMA):
-                failures.append(f"the schema lets a broken document of a {name} pass")
-    print("\n".join([*failures[:40], f"{len(failures)} problems"]))
-    return 1 if failures else 0
+            check(f"the schema refuses a broken document of a {name}", list(problems(broken, SCHEMA, strict=False)))
+    return exit_status()
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def trace_csv(path, kernels, rng):
 
 
 def compare(db, trace, slack_pct):
-    rubato("explore", trace, "--granularity", "kernel", "--slack", str(slack_pct), "--db", db)
+    rubato("explore", trace, "--per", "kernel", "--slack", str(slack_pct), "--db", db)
     run = query(db, "SELECT max(run_id) AS run FROM runs")[0]["run"]
     cells = query(db, "SELECT unit_id AS kernel_id, clock_id, launches * time_s AS t, launches * energy_j AS e "
                       f"FROM v_cells WHERE run_id = {run}")

@@ -22,7 +22,7 @@ TEST_F(ProgramRun, ADatabaseOfAnotherSchemaIsOneClearError) {
 TEST_F(ProgramRun, ShowsTimesInTheUnitThatSuitsAndNamesOfColumnsAsWords) {
   expect("trace gen gpt3-xl --batch 8 --tp 2 -o t.json", 0, "");
   expect("explore t.json --switching latency=22ms,dwell=2.5s --db r.db", 0, "stored as run 1");
-  const std::string shown = run("show 1 --db r.db --wide").text;
+  const std::string shown = run("show 1 --db r.db --run --answers --wide").text;
   for (const char* line : {"switch latency ms  22\n", "switch dwell s     2.5000\n", "energy %"})
     EXPECT_NE(shown.find(line), std::string::npos) << line << "\n" << shown;
   const std::string json = run("show 1 --db r.db --json").text;

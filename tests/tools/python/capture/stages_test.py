@@ -58,7 +58,7 @@ class Stages(Scratch):
         world = self.world()
         self.measure(world, core="600:1800:150")
         command = world.out.getvalue().splitlines()[-1].removeprefix("next: rubato ").split()
-        done = subprocess.run([rubato(self), *command, "--slack", "5", "--list", "passes", "--json"], capture_output=True, text=True)
+        done = subprocess.run([rubato(self), *command, "--slack", "5", "--per", "pass", "--list", "segments", "--json"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         tables = json.loads(done.stdout)
         base, plan = tables["plans"]
@@ -68,7 +68,7 @@ class Stages(Scratch):
         self.assertAlmostEqual(base["time_s"], ahead_s + 6 * (forward_s + backward_s) + optimizer_s, places=6)
         self.assertLess(plan["energy_change_pct"], -3)
         self.assertLessEqual(plan["time_s"], base["time_s"] * 1.05 * (1 + 1e-9))
-        self.assertTrue({row["core_mhz"] for row in tables["passes"]} <= set(range(600, 1801, 150)))
+        self.assertTrue({row["core_mhz"] for row in tables["segments"]} <= set(range(600, 1801, 150)))
 
     def test_dry_run_touches_nothing(self):
         world = self.world()

@@ -1,6 +1,7 @@
 """Sweeps without a GPU: clocks are given back, errors told, measurements right, interrupted ones go on."""
 
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import unittest
 from scratch import TOOLS, Scratch, rubato, run_tests  # before what it finds
 from rubato.capture.cli import main
 from rubato.hardware.gpu import AUTO, Clocks, Gpu
+from rubato.capture.kernels import Shape, gpt_kernels
 from rubato.capture.plan import IDLE
 from rubato.capture.sweep import COLUMNS
 from fakes import FakeNvml, FakeRunner, FakeWorld
@@ -127,6 +129,18 @@ class Refusals(Scratch):
                               env={**os.environ, "LD_LIBRARY_PATH": str(self.csv.parent)})
         self.assertEqual(done.returncode, 4)
         self.assertIn("hint: is the NVIDIA driver installed?", done.stderr)
+
+    def test_dry_run_without_a_driver(self):
+        """As many measurements as on a GPU with so many clocks: 2 idle ones of each memory clock, and every kernel at each pair."""
+        (self.csv.parent / "libnvidia-ml.so.1").write_bytes(b"no library")
+        for words, pairs, idle in (([], 12, 2), (["--core", "900,1200", "--mem", "5001,9251"], 4, 4), (["--core", "900"], 1, 1)):
+            done = subprocess.run([sys.executable, "-B", TOOLS / "capture" / "capture", "sweep", "-o", self.csv, "--dry-run", "--kernels", "00_*,01_*",
+                                   "--repeats", "2", *words], capture_output=True, text=True, env={**os.environ, "LD_LIBRARY_PATH": str(self.csv.parent)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            tasks = 2 * (2 * pairs + idle)
+            self.assertIn(f"{tasks} of {tasks} measurements", done.stdout)
+            self.assertIn("none found; clocks are not checked", done.stdout)
+        self.assertFalse(self.csv.exists())
 
 
 class Measurements(Scratch):
@@ -255,8 +269,15 @@ class Calibrate(Scratch):
                                "--no-validation", "-o", fitted], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         text = fitted.read_text(encoding="utf-8")
-        self.assertIn("02_gemm_qkv", text)
-        self.assertIn("11_gelu", text)
+        classes = {kernel["name"]: kernel["class"] for kernel in json.loads(text)["kernels"]["list"]}
+        self.assertEqual((classes["02_gemm_qkv"], classes["11_gelu"]), ("gemm", "gelu"))
+
+    def test_kernels_are_of_the_classes_that_the_shipped_spec_has(self):
+        described = subprocess.run([rubato(self), "gpus", "rtx-3080-ti"], capture_output=True, text=True, check=True)
+        shipped = {kernel["name"]: kernel["class"] for kernel in json.loads(described.stdout)["kernels"]["list"]}
+        ours = {kernel.name: kernel.kind for kernel in gpt_kernels(Shape())}
+        self.assertGreaterEqual(len(ours.keys() & shipped.keys()), 46)
+        self.assertEqual({name: ours[name] for name in shipped}, shipped)
 
 
 if __name__ == "__main__":

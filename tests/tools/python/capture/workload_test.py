@@ -101,7 +101,7 @@ class Kernels(unittest.TestCase):
 
 class Runner(unittest.TestCase):
     def kernel(self, fake, **more):
-        return Kernel("k", 1.0, 1.0, lambda torch, device: fake.launch, **more)
+        return Kernel("k", 1.0, 1.0, lambda torch, device: fake.launch, "gemm", **more)
 
     def test_time_is_per_launch_in_seconds_with_and_without_a_graph(self):
         for capturable in (True, False):

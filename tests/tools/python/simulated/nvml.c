@@ -109,8 +109,9 @@ int nvmlDeviceGetClockInfo(Gpu* g, unsigned kind, unsigned* out) {
 }
 int nvmlDeviceGetSupportedMemoryClocks(Gpu* g, unsigned* count, unsigned* out) {
   (void)g;
-  if ((int)*count < state->states) return too_small;
+  const int fits = (int)*count >= state->states;
   *count = (unsigned)state->states;
+  if (!fits) return too_small;
   for (int i = 0; i < state->states; ++i) out[i] = (unsigned)state->state_mhz[i];
   return ok;
 }
@@ -118,9 +119,10 @@ int nvmlDeviceGetSupportedGraphicsClocks(Gpu* g, unsigned mem, unsigned* count, 
   (void)g;
   unsigned found = 0;
   for (int c = 0; c < state->clocks; ++c)
-    if (state->mem_mhz[c] == (int)mem && found < *count) out[found++] = (unsigned)state->core_mhz[c];
+    if (state->mem_mhz[c] == (int)mem && found++ < *count) out[found - 1] = (unsigned)state->core_mhz[c];
+  const int fits = found <= *count;
   *count = found;
-  return found ? ok : invalid;
+  return found == 0 ? invalid : fits ? ok : too_small;
 }
 
 static int set(Gpu* g, int core_mhz, int mem_mhz) {

@@ -190,6 +190,10 @@ TEST_F(Kineto, BadFilesAreToldWithThePlace) {
                     "}");
   };
   rejected(file("g.json", with(R"("ts": "soon", "dur": 1)")), "is not a time in us");
+  EXPECT_EQ(import_capture(file("s.json", with(R"("ts": "1300.5", "dur": "2")"))).launches.size(),
+            6U);
+  EXPECT_EQ(import_capture(file("bom.json", "\xEF\xBB\xBF" + good)).launches.size(), 5U);
+  rejected(gzipped("twice.json.gz", "\x1f\x8b" + good), "packed with gzip twice", "gzip -d");
   rejected(file("h.json", with(R"("ts": 5 5, "dur": 1)")), "event at byte");
   rejected(file("j.json", with(R"("dur": 1)")), "there is no 'ts'");
   // With partial the good events stay, and what was left out is counted.

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, Sequence, TextIO, TypeVar
 
 from rubato.capture import plan, stages, sweep, trace
 from rubato.errors import RubatoError, IoError, Terminated, UsageError
+from rubato.examples import add_examples
 from rubato.hardware.backends import NvmlBackend
 from rubato.hardware.gpu import AUTO, Clocks, Gpu, load_nvml, signals_raise
 from rubato.capture.kernels import Kernel, Shape, choose, gpt_kernels
@@ -35,27 +36,28 @@ def positive(kind: Callable[[str], Number]) -> Callable[[str], Number]:
 
 def add_shape(command: argparse.ArgumentParser, batch: int) -> None:
     """Options for each field of Shape; `batch` is the default one."""
-    defaults = Shape(batch=batch)
+    defaults, group = Shape(batch=batch), command.add_argument_group("model")
     for name, value in vars(defaults).items():
-        command.add_argument(f"--{name}", type=positive(int), default=value, help=f"of the GPT model [{value}]")
+        group.add_argument(f"--{name}", type=positive(int), default=value, help=f"of the GPT model [{value}]")
 
 
 def add_effort(command: argparse.ArgumentParser) -> None:
     """Options of what is measured over clocks."""
-    command.add_argument("--dry-run", action="store_true", help="print the plan and touch nothing")
-    command.add_argument("--resume", action="store_true", help="add what is missing in a file that is there")
-    command.add_argument("--core", default="", metavar="MHZ", help="900,1200 or FIRST:LAST:STEP")
-    command.add_argument("--core-count", type=positive(int), default=12,
+    group = command.add_argument_group("measurements")
+    group.add_argument("--dry-run", action="store_true", help="print the plan and touch nothing")
+    group.add_argument("--resume", action="store_true", help="add what is missing in a file that is there")
+    group.add_argument("--core", default="", metavar="MHZ", help="900,1200 or FIRST:LAST:STEP")
+    group.add_argument("--core-count", type=positive(int), default=12,
                          help="without --core: so many core clocks at each memory clock [12]")
-    command.add_argument("--repeats", type=positive(int), default=3, help="[3]")
-    command.add_argument("--warm-up", type=positive(float), default=0.5, metavar="S", help="[0.5]")
-    command.add_argument("--window", type=positive(float), default=2.0, metavar="S",
+    group.add_argument("--repeats", type=positive(int), default=3, help="[3]")
+    group.add_argument("--warm-up", type=positive(float), default=0.5, metavar="S", help="[0.5]")
+    group.add_argument("--window", type=positive(float), default=2.0, metavar="S",
                          help="measured time of each; under 1 s the energy counter is coarse [2]")
-    command.add_argument("--cool-below", type=positive(float), default=80.0, metavar="C",
+    group.add_argument("--cool-below", type=positive(float), default=80.0, metavar="C",
                          help="wait up to 2 minutes before each [80]")
-    command.add_argument("--seed", type=int, default=1, help="of the order [1]")
-    command.add_argument("--shared-gpu", action="store_true", help="measure although others compute on the GPU")
-    command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
+    group.add_argument("--seed", type=int, default=1, help="of the order [1]")
+    group.add_argument("--shared-gpu", action="store_true", help="measure although others compute on the GPU")
+    group.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
 
 
 def shape_of(options: argparse.Namespace) -> Shape:
@@ -66,13 +68,25 @@ def shape_of(options: argparse.Namespace) -> Shape:
     return shape
 
 
+EXAMPLES = {
+    "sweep": ("sudo -E rubato capture sweep -o sweep.csv --core-count 8", "sudo -E rubato capture sweep -o sweep.csv --pairs pairs.csv",
+              "rubato capture sweep -o sweep.csv --dry-run"),
+    "stages": ("sudo -E rubato capture stages -o stages.csv --stages 4", "rubato capture stages -o stages.csv --stages 4 --dry-run",
+               "rubato explore stages.csv --microbatches 8"),
+    "trace": ("rubato capture trace -o gpt3-xl --batch 8", "rubato capture trace -o gpt3-xl --steps 4 --gpu 1", "rubato capture trace -o gpt3-xl --dry-run"),
+    "kernels": ("rubato capture kernels", "rubato capture kernels --batch 8", "rubato capture kernels --layers 48"),
+    "restore": ("sudo rubato capture restore", "sudo rubato capture restore --gpu 3", "rubato doctor"),
+}
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Each command sets `run`, which takes the parsed options and a World and returns the exit status."""
-    parser = argparse.ArgumentParser(prog="capture", description="Record clock sweeps and traces for rubato")
+    parser = argparse.ArgumentParser(prog=f"{os.environ.get('RUBATO_CALLED_AS', '')} capture".strip(), description="Record clock sweeps and traces for rubato",
+                                     formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="\n".join(["Examples", *(f"  {EXAMPLES[name][0]}" for name in ("sweep", "trace", "restore"))]))
     commands = parser.add_subparsers(dest="command", required=True)
 
-    command = commands.add_parser("sweep", help="time and energy of kernels over clocks (needs rights)",
-                                  epilog="example: sudo -E tools/capture/capture sweep -o sweep.csv --core-count 8")
+    command = commands.add_parser("sweep", help="time and energy of kernels over clocks (needs rights)")
     command.set_defaults(run=run_sweep)
     command.add_argument("-o", "--output", required=True, metavar="CSV", help="read by rubato calibrate")
     command.add_argument("--mem", default="", metavar="MHZ", help="as --core, or 'auto' to leave memory alone [all]")
@@ -82,8 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_effort(command)
     add_shape(command, batch=40)
 
-    command = commands.add_parser("stages", help="time and energy of pipeline stages over clocks (needs rights)",
-                                  epilog="example: sudo -E tools/capture/capture stages -o stages.csv --stages 4")
+    command = commands.add_parser("stages", help="time and energy of pipeline stages over clocks (needs rights)")
     command.set_defaults(run=run_stages, pairs=None, default_clocks=False)
     command.add_argument("-o", "--output", required=True, metavar="CSV",
                          help="read by rubato explore; single measurements go beside it")
@@ -92,8 +105,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_effort(command)
     add_shape(command, batch=4)
 
-    command = commands.add_parser("trace", help="profile a training step with its power (needs no rights)",
-                                  epilog="example: tools/capture/capture trace -o gpt3-xl --batch 8")
+    command = commands.add_parser("trace", help="profile a training step with its power (needs no rights)")
     command.set_defaults(run=run_trace)
     command.add_argument("-o", "--output", required=True, metavar="STEM", help="writes STEM.json.gz, STEM.power.csv")
     command.add_argument("--dry-run", action="store_true", help="print the plan and touch nothing")
@@ -109,26 +121,26 @@ def build_parser() -> argparse.ArgumentParser:
     command = commands.add_parser("restore", help="give all clocks back, after a crash or kill -9 (needs rights)")
     command.set_defaults(run=run_restore)
     command.add_argument("--gpu", type=int, default=0, help="index in nvidia-smi [0]")
+    add_examples(commands, EXAMPLES)
     return parser
 
 
 def chosen_pairs(options: argparse.Namespace, gpu: Optional[Gpu]) -> list[plan.Pair]:
-    """Clocks to measure at. Raises UsageError, DataError; IoError where they are to be those of a GPU and there is none."""
+    """Clocks to measure at; without a GPU c01, c02, ... stand for core clocks that it would choose. Raises UsageError, DataError."""
     if options.pairs:
         if options.core or options.mem:
             raise UsageError("--pairs excludes --core and --mem")
         pairs = plan.file_pairs(options.pairs, gpu)
     else:
-        if gpu is None:
-            raise IoError("without a GPU the clocks to choose from are not known", "give them with --pairs")
-        pairs = plan.grid_pairs(gpu, options.core, options.mem, options.core_count)
+        pairs = plan.grid_pairs(gpu, options.core, options.mem, options.core_count) if gpu else plan.unknown_pairs(
+            options.core, options.mem, options.core_count)
     return pairs + [plan.Pair(AUTO, AUTO)] * options.default_clocks
 
 
 def print_plan(options: argparse.Namespace, gpu: Optional[Gpu], pairs: Sequence[plan.Pair], tasks: Sequence[plan.Task],
                left: Sequence[plan.Task], settings: sweep.Settings, out: TextIO) -> None:
     """What --dry-run says: `left` of `tasks` are still to be measured."""
-    print(f"GPU      {gpu.name + ', ' + gpu.uuid if gpu else 'none found; clocks are not checked'}", file=out)
+    print(f"GPU      {gpu.name + ', ' + gpu.uuid if gpu else 'none found; clocks are not checked, c01, c02, ... would be its own'}", file=out)
     print(f"output   {options.output}: {len(left)} of {len(tasks)} measurements to do", file=out)
     print(f"time     about {settings.seconds(left) / 60:.0f} min, without waits to cool down", file=out)
     print("rights   to set clocks: root, as a rule; clocks are given back on every exit", file=out)

@@ -49,6 +49,7 @@ class Kernel:
     flop: Optional[float]
     dram_bytes: Optional[float]
     build: Build
+    kind: str = "other"  # class of kernels, as in captures
     capturable: bool = True  # may go into a CUDA graph
 
 
@@ -72,25 +73,26 @@ def _matmul(name: str, m: int, n: int, k: int, operands: str, batch: int = 1, bi
             return lambda: torch.addmm(offset, a, b, out=out)
         return lambda: torch.matmul(a, b, out=out)
 
-    return Kernel(name, 2.0 * m * n * k * batch, ELEMENT_BYTES * elements, build)
+    return Kernel(name, 2.0 * m * n * k * batch, ELEMENT_BYTES * elements, build,
+                  "gemm_batched" if batch > 1 else "gemm")
 
 
-def _streaming(name: str, elements_moved: int, flop: float, operand_shapes: Sequence[Size], call: Callable[..., Any],
-               extra_bytes: int = 0) -> Kernel:
+def _streaming(name: str, kind: str, elements_moved: int, flop: float, operand_shapes: Sequence[Size],
+               call: Callable[..., Any], extra_bytes: int = 0) -> Kernel:
     """`call(torch, *operands)` on random operands of the given shapes."""
 
     def build(torch: Any, device: str) -> Call:
         operands = [_random(torch, device, *shape) for shape in operand_shapes]
         return lambda: call(torch, *operands)
 
-    return Kernel(name, float(flop), ELEMENT_BYTES * elements_moved + extra_bytes, build)
+    return Kernel(name, float(flop), ELEMENT_BYTES * elements_moved + extra_bytes, build, kind)
 
 
 def _permute(name: str, shape: Size, order: Size) -> Kernel:
     elements = 1
     for size in shape:
         elements *= size
-    return _streaming(name, 2 * elements, 0, [shape], lambda torch, x: x.permute(order).contiguous())
+    return _streaming(name, "permute", 2 * elements, 0, [shape], lambda torch, x: x.permute(order).contiguous())
 
 
 def _layernorm(name: str, s: Shape, residual: bool) -> Kernel:
@@ -101,8 +103,8 @@ def _layernorm(name: str, s: Shape, residual: bool) -> Kernel:
 
     shape = (s.tokens, width)
     # x + y reads two and writes one before the norm reads and writes one.
-    return _streaming(name, (5 if residual else 2) * elements + 2 * width, (9 if residual else 8) * elements,
-                      [shape, shape if residual else (1,), (width,), (width,)], call, 8 * s.tokens)
+    return _streaming(name, "residual_layernorm" if residual else "layernorm",
+                      (5 if residual else 2) * elements + 2 * width, (9 if residual else 8) * elements, [shape, shape if residual else (1,), (width,), (width,)], call, 8 * s.tokens)
 
 
 def _layernorm_backward(name: str, s: Shape) -> Kernel:
@@ -115,11 +117,11 @@ def _layernorm_backward(name: str, s: Shape) -> Kernel:
         backward = torch.ops.aten.native_layer_norm_backward
         return lambda: backward(grad, x, [width], mean, rstd, weight, bias, [True, True, True])
 
-    return Kernel(name, 20.0 * elements, ELEMENT_BYTES * 3 * elements + 8 * s.tokens, build)
+    return Kernel(name, 20.0 * elements, ELEMENT_BYTES * 3 * elements + 8 * s.tokens, build, "layernorm")
 
 
 def _bias_backward(name: str, s: Shape, width: int) -> Kernel:
-    return _streaming(name, s.tokens * width + width, s.tokens * width, [(s.tokens, width)],
+    return _streaming(name, "bias", s.tokens * width + width, s.tokens * width, [(s.tokens, width)],
                       lambda torch, grad: grad.sum(0))
 
 
@@ -130,32 +132,32 @@ def _bias_reduce(name: str, s: Shape) -> Kernel:
         partial = torch.randn(blocks, s.channels, device=device)
         return lambda: partial.sum(0)
 
-    return Kernel(name, float(blocks * s.channels), 4.0 * (blocks + 1) * s.channels, build)
+    return Kernel(name, float(blocks * s.channels), 4.0 * (blocks + 1) * s.channels, build, "bias_reduce")
 
 
 def _gelu(name: str, s: Shape) -> Kernel:
     elements = 4 * s.tokens * s.channels
-    return _streaming(name, 2 * elements, 10 * elements, [(s.tokens, 4 * s.channels)],
+    return _streaming(name, "gelu", 2 * elements, 10 * elements, [(s.tokens, 4 * s.channels)],
                       lambda torch, x: torch.nn.functional.gelu(x, approximate="tanh"))
 
 
 def _gelu_backward(name: str, s: Shape) -> Kernel:
     elements = 4 * s.tokens * s.channels
     shape = (s.tokens, 4 * s.channels)
-    return _streaming(name, 3 * elements, 24 * elements, [shape, shape],
+    return _streaming(name, "gelu", 3 * elements, 24 * elements, [shape, shape],
                       lambda torch, grad, x: torch.ops.aten.gelu_backward(grad, x, approximate="tanh"))
 
 
 def _softmax(name: str, s: Shape) -> Kernel:
     elements = s.batch * s.heads * s.sequence**2
-    return _streaming(name, 2 * elements, 5 * elements, [(s.batch * s.heads, s.sequence, s.sequence)],
+    return _streaming(name, "softmax", 2 * elements, 5 * elements, [(s.batch * s.heads, s.sequence, s.sequence)],
                       lambda torch, x: torch.softmax(x, -1))
 
 
 def _softmax_backward(name: str, s: Shape) -> Kernel:
     elements = s.batch * s.heads * s.sequence**2
     shape = (s.batch * s.heads, s.sequence, s.sequence)
-    return _streaming(name, 3 * elements, 4 * elements, [shape, shape],
+    return _streaming(name, "softmax", 3 * elements, 4 * elements, [shape, shape],
                       lambda torch, grad, p: torch.ops.aten._softmax_backward_data(grad, p, -1, grad.dtype))
 
 
@@ -173,7 +175,7 @@ def _embedding(name: str, s: Shape) -> Kernel:
         return lambda: torch.nn.functional.embedding(tokens, words) + positions
 
     rows = min(s.vocabulary, s.tokens) * s.channels + s.sequence * s.channels
-    return Kernel(name, float(elements), ELEMENT_BYTES * (3 * elements + rows) + 8 * s.tokens, build)
+    return Kernel(name, float(elements), ELEMENT_BYTES * (3 * elements + rows) + 8 * s.tokens, build, "embedding")
 
 
 def _embedding_backward(name: str, s: Shape) -> Kernel:
@@ -185,7 +187,7 @@ def _embedding_backward(name: str, s: Shape) -> Kernel:
 
     moved = elements + s.vocabulary * s.channels
     # It sorts the tokens and may wait for the host, which a graph cannot.
-    return Kernel(name, float(elements), ELEMENT_BYTES * moved + 8 * s.tokens, build, capturable=False)
+    return Kernel(name, float(elements), ELEMENT_BYTES * moved + 8 * s.tokens, build, "embedding", capturable=False)
 
 
 def _classifier(name: str, s: Shape) -> Kernel:
@@ -206,21 +208,21 @@ def _classifier(name: str, s: Shape) -> Kernel:
 
         return call
 
-    return Kernel(name, 5.0 * elements, ELEMENT_BYTES * 2.0 * elements, build)
+    return Kernel(name, 5.0 * elements, ELEMENT_BYTES * 2.0 * elements, build, "softmax")
 
 
 def _attention(name: str, s: Shape) -> Kernel:
     shape = (s.batch, s.heads, s.sequence, s.head_size)
     elements = s.tokens * s.channels
     return _streaming(
-        name, 4 * elements, 2.0 * s.tokens * s.sequence * s.channels, [shape] * 3,
+        name, "attention", 4 * elements, 2.0 * s.tokens * s.sequence * s.channels, [shape] * 3,
         lambda torch, q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
 def _dropout(name: str, s: Shape) -> Kernel:
     elements = s.tokens * s.channels
     # It also writes a mask of one byte an element.
-    return _streaming(name, 2 * elements, 2 * elements, [(s.tokens, s.channels)],
+    return _streaming(name, "elementwise", 2 * elements, 2 * elements, [(s.tokens, s.channels)],
                       lambda torch, x: torch.native_dropout(x, 0.1, True), elements)
 
 
@@ -234,7 +236,7 @@ def _adamw(name: str, s: Shape) -> Kernel:
         on_gpu = str(device).startswith("cuda")
         return torch.optim.AdamW([weight], fused=on_gpu, capturable=on_gpu).step
 
-    return Kernel(name, 15.0 * count, 28.0 * count, build)
+    return Kernel(name, 15.0 * count, 28.0 * count, build, "optimizer")
 
 
 def gpt_kernels(s: Shape) -> list[Kernel]:
@@ -288,7 +290,7 @@ def gpt_kernels(s: Shape) -> list[Kernel]:
         _matmul("41_gemm_dln1", c, rows, 3 * c, "nn"),
         _matmul("42_gemm_dw_qkv", c, 3 * c, rows, "tn"),
         _layernorm_backward("43_layernorm_bwd_1", s),
-        _streaming("44_wpe_bwd", rows * c + seq * c, rows * c, [(s.batch, seq, c)], lambda torch, grad: grad.sum(0)),
+        _streaming("44_wpe_bwd", "embedding", rows * c + seq * c, rows * c, [(s.batch, seq, c)], lambda torch, grad: grad.sum(0)),
         _embedding_backward("45_wte_bwd", s),
         _attention("attention", s),
         _dropout("dropout", s),

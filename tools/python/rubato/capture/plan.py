@@ -7,7 +7,7 @@ import random
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, Sequence, Union
+from typing import Any, Optional, Sequence, Union
 
 from rubato.errors import DataError, IoError, UsageError
 from rubato.hardware.gpu import AUTO, Gpu, Request
@@ -101,6 +101,13 @@ def grid_pairs(gpu: Gpu, core: str = "", mem: str = "", core_count: int = 12) ->
     return pairs
 
 
+def unknown_pairs(core: str = "", mem: str = "", core_count: int = 12) -> list[Pair]:
+    """Pairs as grid_pairs gives for a GPU that is not here: c01, c02, ... stand for its own core clocks, lowest first."""
+    mem_clocks: list[Request] = [*parse_clocks("--mem", mem)] if mem and mem != AUTO else [AUTO]
+    core_clocks: list[Request] = [*parse_clocks("--core", core)] if core else [f"c{n:02}" for n in range(1, core_count + 1)]
+    return [Pair(core_mhz, mem_mhz) for mem_mhz in mem_clocks for core_mhz in core_clocks]
+
+
 def file_pairs(path: Union[str, Path], gpu: Optional[Gpu] = None) -> list[Pair]:
     """Pairs from `rubato suggest --csv`: columns mem and core, MHz or 'auto'; rows without clocks are passed over.
 
@@ -154,7 +161,7 @@ def idle_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     """For each memory clock the lowest and the highest core clock in the plan."""
     chosen: list[Pair] = []
     for mem_mhz in dict.fromkeys(pair.mem_mhz for pair in pairs):
-        cores = sorted(p.core_mhz for p in pairs if p.mem_mhz == mem_mhz and isinstance(p.core_mhz, int))
+        cores: list[Any] = sorted(p.core_mhz for p in pairs if p.mem_mhz == mem_mhz and p.core_mhz != AUTO)
         wanted: set[Request] = {*cores[:1], *cores[-1:]} or {AUTO}
         chosen += [p for p in pairs if p.mem_mhz == mem_mhz and p.core_mhz in wanted]
     return chosen

@@ -19,7 +19,7 @@ from rubato.capture.runner import POLL_S, KernelDoesNotFit
 
 COLUMNS = ("gpu", "kernel", "core_mhz", "mem_mhz", "time_s", "power_w", "energy_j", "core_mhz_requested",
            "mem_mhz_requested", "repeat", "time_std_s", "temperature_c", "throttled", "power_cap_w", "flop",
-           "dram_bytes", "power_source")
+           "dram_bytes", "power_source", "class")
 
 Key = tuple[str, str, str, str]  #: of a row: kernel, clocks asked for, repeat
 
@@ -195,7 +195,7 @@ class Sweep:
             self.runner.unload()
         time_s = statistics.fmean(times)
         row = self._row(task, meter)
-        row.update(time_s=time_s, energy_j=row["power_w"] * time_s, flop=_counted(kernel.flop),
+        row.update({"class": kernel.kind}, time_s=time_s, energy_j=row["power_w"] * time_s, flop=_counted(kernel.flop),
                    dram_bytes=_counted(kernel.dram_bytes),
                    time_std_s=statistics.stdev(times) if len(times) > 1 else None)
         return row

@@ -91,7 +91,7 @@ class Hold:
         _log.error("rubato: %s; clocks %s", error, "may still be locked" if failed else "were given back")
 
     def check(self) -> None:
-        """Call before each change of clock. Raises IoError where the guards are gone for good."""
+        """Call before each switch. Raises IoError where the guards are gone for good."""
         if self._lost:
             raise self._lost
 

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import logging
-import math
 import statistics
 import threading
 import time
@@ -19,6 +18,7 @@ from rubato.hardware.backends import NvmlBackend, release
 from rubato.errors import DataError, IoError, UsageError
 from rubato.hardware.gpu import Gpu
 from rubato.hardware.hold import Hold
+from rubato.measuring.intervals import quantile
 
 _log = logging.getLogger("rubato")
 LOOK_S = 2e-4  #: between two readings of the clock
@@ -28,7 +28,7 @@ SETTLE_S = 0.05  #: at a clock before the next request
 
 @dataclass(frozen=True)
 class PairLatency:
-    """Repeats of one change of clock. Seconds from the request until a reading showed the new clock; the call is part of it."""
+    """Repeats of one switch. Seconds from the request until a reading showed the new clock; the call is part of it."""
 
     clock: str  #: 'core' or 'mem'
     from_mhz: int
@@ -44,21 +44,21 @@ class PairLatency:
 
     def quantile_s(self, share: float) -> Optional[float]:
         """Of the repeats seen, 0 <= share <= 1: the least value that at least this share of them does not exceed; None without any."""
-        return _quantile(self.latency_s, share) if self.latency_s else None
+        return quantile(self.latency_s, share) if self.latency_s else None
 
     def __str__(self) -> str:
         text = f"{self.clock} {self.from_mhz:5} -> {self.to_mhz:5} MHz: "
         if self.median_s is None:
             return text + f"never seen in {self.unseen} tries"
-        text += (f"median {1e3 * self.median_s:7.2f} ms, 5 to 95 % {1e3 * _quantile(self.latency_s, 0.05):.2f} to "
-                 f"{1e3 * _quantile(self.latency_s, 0.95):.2f}, "
+        text += (f"median {1e3 * self.median_s:7.2f} ms, 5 to 95 % {1e3 * quantile(self.latency_s, 0.05):.2f} to "
+                 f"{1e3 * quantile(self.latency_s, 0.95):.2f}, "
                  f"most {1e3 * max(self.latency_s):.2f}")
         return text + (f", {self.unseen} unseen" if self.unseen else "")
 
 
 @dataclass(frozen=True)
 class LatencyResult:
-    """Changes of clock of one GPU; pairs that were never seen are among them."""
+    """Switches of one GPU; pairs that were never seen are among them."""
 
     gpu: str
     pairs: tuple[PairLatency, ...]
@@ -66,7 +66,7 @@ class LatencyResult:
     def quantile_s(self, clock: str, share: float) -> Optional[float]:
         """Over all pairs and repeats of a clock, as PairLatency.quantile_s; None where none was measured."""
         values = [value for pair in self.pairs if pair.clock == clock for value in pair.latency_s]
-        return _quantile(values, share) if values else None
+        return quantile(values, share) if values else None
 
     def switching(self) -> dict[str, Any]:
         """The `switching` section of a GPU spec: medians; the source says the spread."""
@@ -81,7 +81,7 @@ class LatencyResult:
                 continue
             section[f"{clock}_s"] = statistics.median(values)
             told.append(f"{clock}: median of {len(values)} changes over {sum(bool(pair.latency_s) for pair in pairs)} pairs, "
-                        f"95 % within {1e3 * _quantile(values, 0.95):.3g} ms, at most {1e3 * max(values):.3g} ms")
+                        f"95 % within {1e3 * quantile(values, 0.95):.3g} ms, at most {1e3 * max(values):.3g} ms")
             if unseen:
                 told[-1] += f"; {unseen} more were not seen within {LONGEST_S:g} s and do not count"
         section["source"] = f"rubato.measure_latency on {self.gpu}, {date.today()}; {'; '.join(told) or 'nothing measured'}"
@@ -102,10 +102,6 @@ class LatencyResult:
 
     def to_json(self) -> str:
         return json.dumps({"gpu": self.gpu, "switching": self.switching(), "pairs": [asdict(pair) for pair in self.pairs]}, indent=1)
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
 
 
 def measure_latency(core_mhz: Sequence[int] = (), mem_mhz: Sequence[int] = (), *, gpu: int = 0, repeats: int = 10,

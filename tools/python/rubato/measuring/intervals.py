@@ -21,6 +21,11 @@ def t_95(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom)  # Abramowitz and Stegun 26.7.5, first term
 
 
+def quantile(values: Sequence[float], share: float) -> float:
+    """The least value that at least this share of them does not exceed. @pre values are not empty, 0 <= share <= 1"""
+    return sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
+
+
 def change_interval(log_ratios: Sequence[float]) -> tuple[float, float, float]:
     """Change and its 90 % interval, as fractions, from logarithms of paired ratios. Needs two pairs."""
     mean = statistics.fmean(log_ratios)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import math
+import statistics
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator, Optional, TypeVar, Union
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence, TypeVar, Union
 
 from rubato.applier import Applier
 from rubato.hardware.backends import NvmlBackend
 from rubato.errors import IoError, UsageError
-from rubato.measuring.intervals import change_interval
+from rubato.measuring.intervals import change_interval, quantile
 from rubato.measuring.recorder import Recorder, synchronize
 
 COLUMNS = ("pair", "arm", "steps", "time_s", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled", "power_source", "plan_id")
@@ -34,7 +35,25 @@ class Window:
     temperature_c: Optional[float]
     throttled: str
     power_source: str  #: 'energy_counter' or 'sampled'
-    plan_id: Optional[int]  #: of the plan that was played; None at the default clocks
+    plan_id: Optional[int]  #: of the plan that was applied; None at the default clocks
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """How long calls of the driver (or zeusd) took beside the work; of the latest 10,000."""
+
+    name: str
+    calls: int
+    median_s: float
+    p99_s: float
+
+    def __str__(self) -> str:
+        return f"{self.name} {1e3 * self.median_s:.3f} ms (99 %: {1e3 * self.p99_s:.3f} ms, {self.calls} calls)"
+
+
+def cost_of(name: str, calls_s: Sequence[float]) -> list[CallCost]:
+    """None of them where there was no call."""
+    return [CallCost(name, len(calls_s), statistics.median(calls_s), quantile(calls_s, 0.99))] if calls_s else []
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,7 @@ class Measurement:
     time_change_frac: float
     time_change_low_frac: float
     time_change_high_frac: float
+    calls: tuple[CallCost, ...] = ()
 
     def write_csv(self, path: Union[str, Path]) -> None:
         """Writes the file that `rubato verify --measured` reads. Raises IoError."""
@@ -64,7 +84,8 @@ class Measurement:
         return (f"energy {100 * self.energy_change_frac:+.2f} % ({100 * self.energy_change_low_frac:+.2f} to "
                 f"{100 * self.energy_change_high_frac:+.2f}), time {100 * self.time_change_frac:+.2f} % "
                 f"({100 * self.time_change_low_frac:+.2f} to {100 * self.time_change_high_frac:+.2f}), "
-                f"{len(self.windows) // 2} pairs of windows, 90 % intervals")
+                f"{len(self.windows) // 2} pairs of windows, 90 % intervals"
+                + ("\n  beside the work: " + ", ".join(map(str, self.calls)) if self.calls else ""))
 
 
 def arms(pairs: int) -> Iterator[tuple[int, str]]:
@@ -153,7 +174,8 @@ class Windows:
         report = self.applier.report()
         if report.errors:
             raise IoError(f"the plan was not applied throughout: {report.errors[0]}")
-        return result([_window(self._recorder, *span, self.steps, report.plan_id) for span in self._spans[:2 * whole]])
+        calls = [*cost_of("a call to set a clock", report.call_s), *cost_of("to read energy", self._recorder.read_s)]
+        return result([_window(self._recorder, *span, self.steps, report.plan_id) for span in self._spans[:2 * whole]], calls)
 
 
 def measure(step: Callable[[], Any], applier: Applier, *, pairs: int = 8, steps: int = 20, settle_steps: int = 3,
@@ -185,7 +207,7 @@ def _window(recorder: Recorder, pair: int, arm: str, begin_s: float, end_s: floa
                   "energy_counter" if recorder.counted else "sampled", plan_id if arm == "plan" else None)
 
 
-def result(windows: list[Window]) -> Measurement:
+def result(windows: list[Window], calls: Sequence[CallCost] = ()) -> Measurement:
     """Changes from paired windows: logarithms of ratios, Student's interval."""
     def log_ratios(quantity: str) -> list[float]:
         by_pair: dict[int, dict[str, float]] = {}
@@ -193,4 +215,4 @@ def result(windows: list[Window]) -> Measurement:
             by_pair.setdefault(window.pair, {})[window.arm] = getattr(window, quantity) / window.steps
         return [math.log(pair["plan"] / pair["default"]) for pair in by_pair.values()]
 
-    return Measurement(tuple(windows), *change_interval(log_ratios("energy_j")), *change_interval(log_ratios("time_s")))
+    return Measurement(tuple(windows), *change_interval(log_ratios("energy_j")), *change_interval(log_ratios("time_s")), tuple(calls))

@@ -6,8 +6,10 @@ import bisect
 import sys
 import threading
 import time
-from typing import Callable, Optional, Sequence
+from collections import deque
+from typing import Callable, Deque, Optional, Sequence
 
+from rubato.applier_report import LATEST_CALLS
 from rubato.errors import IoError
 from rubato.hardware.gpu import Gpu
 from rubato.measuring.rapl import Zone
@@ -29,6 +31,7 @@ class Recorder(threading.Thread):
         self.counted = all(gpu.energy_j() is not None for gpu in gpus)
         self.steps: list[Steps] = [[] for _ in (*self.gpus, *self.zones)]
         self.readings: list[tuple[float, Optional[int], Optional[int], Optional[float], frozenset[str]]] = []
+        self.read_s: Deque[float] = deque(maxlen=LATEST_CALLS)  #: how long the latest readings of a GPU's energy or power took
         self.error: Optional[Exception] = None
         self._sampled: list[tuple[float, float]] = [(0.0, 0.0)] * len(self.gpus)  # s, W, of GPUs without a counter
         self._looked_s = [0.0] * len(self.steps)
@@ -46,7 +49,9 @@ class Recorder(threading.Thread):
     def look(self) -> None:
         """One reading of everything. Raises IoError where a GPU reports neither energy nor power."""
         for place, gpu in enumerate(self.gpus):
+            begun_s = time.perf_counter()
             value = gpu.energy_j() if self.counted else self._summed_j(place, gpu)
+            self.read_s.append(time.perf_counter() - begun_s)
             if value is None:
                 raise IoError(f"{gpu.name}: reports neither energy nor power")
             self._add(place, value, self.counted)

@@ -39,7 +39,7 @@ Interval = tuple[float, float, float]  #: middle, low, high
 
 @dataclass(frozen=True)
 class Reading:
-    """One GPU at a moment; None is not known, or no plan is played."""
+    """One GPU at a moment; None is not known, or no plan is applied."""
 
     index: int
     name: str
@@ -60,7 +60,7 @@ class Reading:
 
 
 def read(gpu: Gpu, index: int, now_s: Optional[float] = None) -> Reading:
-    """Reads a GPU and the plan played on it. Raises IoError where it does not answer."""
+    """Reads a GPU and the plan applied to it. Raises IoError where it does not answer."""
     energy_j, record = gpu.energy_j(), record_of(gpu.uuid)
     plan = record.get("plan")
     told: dict[str, Any] = {"holder": f"process {record.get('pid')}" if record else ""}
