@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Plan files from stored runs: the segments are the plan, the choice is the one asked for, errors say what to try."""
 
+import dataclasses
 import json
 
 from parts import ROOT, WithProgram, run_tests
@@ -185,6 +186,21 @@ class Export(WithProgram):
                                          "switch_stall_us = [1000]", "switch_energy_j = [0.02]"]))
         rubato.run("experiment", "run", experiment, "--db", self.db)
         self.assertEqual(self.export("1", "--per", "run")["switching"]["core"], core)
+
+    def test_the_drivers_names_fit_the_specs(self):
+        # As NVML has them; of H200 read on 2026-11-27 (driver 580.159.04). The plan has the spec's title.
+        titles = {row["name"]: row["title"] for row in json.loads(rubato.run("gpus", "--json"))}
+        plan = rubato.load_plan(ROOT / "docs/examples/plan.json")
+        for name, spec in {"NVIDIA H200": "h200-sxm5", "NVIDIA H100 80GB HBM3": "h100-sxm5", "NVIDIA H100 PCIe": "h100-pcie", "NVIDIA H100 NVL": "h100-nvl",
+                           "NVIDIA A100-SXM4-80GB": "a100-sxm4-80gb", "NVIDIA A100-SXM4-40GB": "a100-sxm4-40gb", "NVIDIA A100 80GB PCIe": "a100-pcie-80gb",
+                           "NVIDIA A100-PCIE-40GB": "a100-pcie-40gb", "Tesla V100-SXM2-16GB": "v100-sxm2", "Tesla V100-SXM2-32GB": "v100-sxm2",
+                           "Tesla V100-PCIE-16GB": "v100-pcie", "NVIDIA L4": "l4", "NVIDIA L40S": "l40s", "NVIDIA A10": "a10", "NVIDIA A40": "a40",
+                           "NVIDIA B200": "b200-sxm6", "NVIDIA GeForce RTX 3080 Ti": "rtx-3080-ti-2", "Quadro RTX 8000": "rtx-8000",
+                           "NVIDIA TITAN V": "titan-v", "NVIDIA GeForce GTX TITAN X": "gtx-titan-x", "NVIDIA RTX 6000 Ada Generation": "rtx-6000-ada"}.items():
+            fitting = {one for one, title in titles.items() if dataclasses.replace(plan, gpu_title=title).fits_gpu(name)}
+            # Those of one card that were fitted to other data are for it too.
+            self.assertEqual({one for one in fitting if not one.startswith("rtx-3080-ti")} or {"rtx-3080-ti-2"}, {spec}, name)
+            self.assertIn(spec, fitting)
 
     def test_errors(self):
         with self.assertRaises(IoError):

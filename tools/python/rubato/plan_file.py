@@ -161,12 +161,24 @@ class PlanFile:
         return found
 
     def fits_gpu(self, name: str) -> Optional[bool]:
-        """Whether the plan is for a GPU with this driver's name; None where the file does not say its GPU."""
-        return None if not self.gpu_title else _words(self.gpu_title) == _words(name)
+        """Whether the plan is for a GPU with this driver's name; None where the file does not say its GPU.
+
+        As match_device() of models/gpu/device.cpp: the driver says more than a title ("Tesla V100-SXM2-16GB"), or less ("NVIDIA H200").
+        """
+        if not self.gpu_title:
+            return None
+        title, words = _words(self.gpu_title), _words(name)
+        words = _FORMS.get(words, words)
+        return title <= words and all(word in title or re.fullmatch(r"[0-9].*gb", word) for word in words)
+
+
+#: drivers do not always say the form of the card; these names are of one form only
+_FORMS = {frozenset(("h100", "80gb", "hbm3")): frozenset(("h100", "sxm5", "80gb")), frozenset(("h200",)): frozenset(("h200", "sxm5", "141gb"))}
+_MAKERS = {"nvidia", "geforce", "tesla", "quadro", "amd", "instinct", "graphics", "gpu", "device"}
 
 
 def _words(gpu: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[a-z0-9]+", gpu.lower())) - {"nvidia", "amd", "geforce", "tesla", "gpu"}
+    return frozenset(re.findall("[a-z0-9]+", re.split("[,(]", gpu.lower())[0])) - _MAKERS
 
 
 def load_plan(plan: Union[str, Path, Mapping[str, Any], PlanFile]) -> PlanFile:
