@@ -24,10 +24,15 @@ bool has_any(std::string_view name, std::initializer_list<std::string_view> part
       parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
-// Samples that fall into the curve's span, and what the sensor reads there.
+// Samples whose windows lie in the curve's span, and what the sensor reads there: nobody knows what
+// the GPU did before.
 struct Pairs {
   std::vector<double> readings, powers;
 };
+
+double window_end(const SensorModel& sensor, double at_s) {
+  return sensor.cycle_s > 0.0 ? std::floor(at_s / sensor.cycle_s) * sensor.cycle_s : at_s;
+}
 
 Pairs pairs_at(const StepCurve& curve, const PowerLog& log, const SensorModel& sensor,
                double offset_s) {
@@ -37,6 +42,7 @@ Pairs pairs_at(const StepCurve& curve, const PowerLog& log, const SensorModel& s
   for (auto sample = from; sample != log.samples.end(); ++sample) {
     const double at_s = sample->time_s + offset_s;
     if (at_s > curve.last_s()) break;
+    if (window_end(sensor, at_s) - sensor.window_s < curve.first_s()) continue;
     pairs.readings.push_back(reading(curve, sensor, at_s));
     pairs.powers.push_back(sample->power_w);
   }
@@ -91,6 +97,7 @@ int guessed_quarters(const StepCurve& curve, const PowerLog& log, double epoch_s
 
 struct Search {
   double base_s, from_s, to_s;
+  std::size_t least = least_samples;
 };
 
 DataError not_alignable(const PowerLog& log, const std::string& why, std::string hint) {
@@ -107,6 +114,7 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
     const Pairs pairs = pairs_at(curve, log, sensor, search.base_s + shift_s);
     if (pairs.powers.size() < least_samples) return;
     any_samples = true;
+    if (pairs.powers.size() < search.least) return;
     const auto found = correlation_of(pairs);
     const bool nearer =
         found && *found == best.correlation && std::abs(shift_s) < std::abs(best.shift_s);
@@ -199,8 +207,7 @@ StepCurve busy_curve(const Capture& capture, std::uint32_t device, std::int64_t 
 }
 
 double reading(const StepCurve& curve, const SensorModel& sensor, double at_s) {
-  const double end_s =
-      sensor.cycle_s > 0.0 ? std::floor(at_s / sensor.cycle_s) * sensor.cycle_s : at_s;
+  const double end_s = window_end(sensor, at_s);
   return curve.mean(end_s - sensor.window_s, end_s);
 }
 
@@ -235,9 +242,12 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
     }
   }
   const bool clocks_known = log.base != TimeBase::relative && epoch_s;
-  const double shortest_s = 2.0 * std::max(sensor.window_s, sensor.cycle_s);
+  // Samples of one cycle are one reading, and a dozen of readings fit somewhere by chance.
+  constexpr double least_cycles = 20.0;
+  const double shortest_s = std::max(2.0 * sensor.window_s, least_cycles * sensor.cycle_s);
   if (clocks_known) {
     const Pairs pairs = pairs_at(curve, log, sensor, search.base_s);
+    search.least = std::max(least_samples, pairs.powers.size() / 2);
     const bool steady = pairs.powers.size() >= least_samples && hardly_varies(pairs.readings);
     if (steady || curve.last_s() - curve.first_s() < shortest_s)
       return {search.base_s, quarters, 0.0, {}, pairs.powers.size()};
@@ -247,12 +257,18 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
   // unless another shift is clearly better (two standard errors of Fisher's z).
   if (best.shift_s != 0.0 && clocks_known) {
     const Pairs pairs = pairs_at(curve, log, sensor, search.base_s);
-    const auto unshifted = correlation_of(pairs);
+    const double unshifted = correlation_of(pairs).value_or(0.0);
     const auto z = [](double r) { return std::atanh(std::clamp(r, -0.999999, 0.999999)); };
-    const double error = std::sqrt(2.0 / std::max(static_cast<double>(best.samples) - 3.0, 1.0));
-    if (unshifted && *unshifted >= least_correlation &&
-        z(*best.correlation) - z(*unshifted) < 2.0 * error)
-      best = {search.base_s, {}, 0.0, *unshifted, pairs.powers.size()};
+    double readings = static_cast<double>(best.samples);
+    if (sensor.cycle_s > 0.0)
+      readings = std::min(readings, (curve.last_s() - curve.first_s()) / sensor.cycle_s);
+    const double error = std::sqrt(2.0 / std::max(readings - 3.0, 1.0));
+    if (*best.correlation >= least_correlation &&
+        z(*best.correlation) - z(unshifted) < 2.0 * error) {
+      if (unshifted < least_correlation)
+        return {search.base_s, quarters, 0.0, {}, pairs.powers.size()};
+      best = {search.base_s, {}, 0.0, unshifted, pairs.powers.size()};
+    }
   }
   best.zone_quarter_hours = quarters;
   if (*best.correlation < least_correlation) {

@@ -74,8 +74,9 @@ inline constexpr double largest_shift_s = 2.0;    ///< searched where both clock
 inline constexpr std::size_t least_samples = 8;   ///< inside the span
 
 /// The shift with the highest cross-correlation of the curve's readings and the log's samples. 0
-/// where both clocks are known, and the curve is shorter than two windows or cycles of the sensor,
-/// nothing varies, or no shift is better by two standard errors.
+/// where both clocks are known, and the curve is shorter than two windows or 20 cycles of the
+/// sensor, nothing varies, or no shift is better by two standard errors. Samples whose windows
+/// reach to before the curve are not compared; those of one cycle are one reading.
 /// @param epoch_s     UTC of the curve's time 0, where known; without it, or with a log
 ///                    of relative time, any shift at which the spans overlap is tried
 /// @param zone_hours  time zone of a local log; nothing: guessed from the overlap of the

@@ -96,6 +96,31 @@ TEST(Align, FewSamplesDoNotMoveClocksThatAreKnown) {
   EXPECT_FALSE(span_energy(log, sensor, epoch_s, epoch_s + 0.17));  // 138 W of 586 W
 }
 
+// Steps of 79 ms, 68 of them busy, after a warm-up that was not recorded, as `capture trace` logs
+// them on an H200, whose field of instantaneous power reads 25 ms of every 100 ms: 14 steps have 44
+// samples, but 11 readings.
+TEST(Align, SamplesOfOneCycleAreOneReading) {
+  constexpr double epoch_s = 1'716'398'122.0, phase_s = 0.063;
+  const SensorModel sensor{.window_s = 0.025, .cycle_s = 0.1};
+  for (const int steps : {4, 14}) {
+    std::vector<double> at_s{phase_s - 1.4, phase_s - 0.6}, busy{1.0, 0.0}, seen_s;
+    for (int i = 0; i < steps; ++i) {
+      seen_s.insert(seen_s.end(), {0.079 * i, 0.079 * i + 0.068});
+      busy.insert(busy.end(), {1.0, 0.0});
+    }
+    for (const double s : seen_s) at_s.push_back(s + phase_s);
+    const StepCurve work(at_s, busy), seen(seen_s, {busy.begin() + 2, busy.end()});
+    PowerLog log;
+    log.file = "log.csv";
+    for (double s = -2.0; s < 3.0; s += 0.025)
+      log.samples.push_back(
+          {epoch_s + s, 118.0 + 570.0 * reading(work, sensor, s + phase_s), {}, {}});
+    const Alignment found = align(seen, log, sensor, epoch_s);
+    EXPECT_EQ(found.shift_s, 0.0) << steps;
+    EXPECT_FALSE(found.correlation) << steps;
+  }
+}
+
 // A GPU that is always at work, logged from before until after: no shift can be told, and with two
 // clocks that are known none is needed. With one that is not, the log is refused.
 TEST(Align, ASteadyRunNeedsNoShiftWhereClocksAreKnown) {
