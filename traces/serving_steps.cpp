@@ -77,6 +77,8 @@ std::optional<ServingStep> serving_step_of(std::string_view label) {
     const std::string_view mode = label.substr(sglang.size());
     return step_of_mode(mode.substr(0, mode.find(' ')));
   }
+  if (label == "prefill") return ServingStep::prefill;
+  if (label == "decode") return ServingStep::decode;
   const std::string_view atom = label.starts_with(eager) ? label.substr(eager.size()) : label;
   if (atom.starts_with("prefill[bs=")) return ServingStep::prefill;
   return atom.starts_with("decode[bs=") ? std::optional(ServingStep::decode) : std::nullopt;
@@ -102,7 +104,8 @@ Capture only_phase(const Capture& capture, std::string_view phase) {
         {.in = {},
          .hint = "expected execute_context_..._generation_... (vLLM), step[DECODE bs=...] (SGLang) "
                  "or _forward_step ... ctx reqs (TensorRT-LLM): record with the server's own "
-                 "profiler, which marks steps"});
+                 "profiler, which marks steps; in a script of your own "
+                 "torch.profiler.record_function(\"prefill\") and (\"decode\")"});
   if (of_phase == 0)
     throw DataError(fmt::format("{}: none of its {} steps of a server is {}",
                                 printable(capture.name), named, phase),

@@ -14,8 +14,8 @@ enum class ServingStep { idle, prefill, decode, mixed };
 
 /// What the name of a span says of a server's step; nothing for other spans. Known are those of
 /// vLLM ("execute_context_1(512)_generation_3(3)", "execute_new_1_cached_3"), SGLang
-/// ("step[DECODE bs=16]"), TensorRT-LLM ("[Executor] _forward_step 7: 0 ctx reqs, 8 gen reqs") and
-/// ATOM ("prefill[bs=2 tok=16384]").
+/// ("step[DECODE bs=16]"), TensorRT-LLM ("[Executor] _forward_step 7: 0 ctx reqs, 8 gen reqs"),
+/// ATOM ("prefill[bs=2 tok=16384]"), and scripts that call their steps "prefill" and "decode".
 [[nodiscard]] std::optional<ServingStep> serving_step_of(std::string_view label);
 
 /// Of a capture of a server the longest row of steps of one phase, the last of equals: the rest is

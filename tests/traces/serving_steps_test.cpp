@@ -44,6 +44,9 @@ TEST(ServingSteps, AreToldByTheirNames) {
       {"prefill[bs=2 tok=16384]", prefill},
       {"decode[bs=64 tok=64 d=64]", decode},
       {"eager_decode[bs=32]", decode},
+      {"prefill", prefill},  // a script's own record_function("prefill")
+      {"decode", decode},
+      {"decode_attention", std::nullopt},
       {"gpu_model_runner: forward", std::nullopt},
       {"ProfilerStep#3", std::nullopt},
       {"execute_model", std::nullopt},
