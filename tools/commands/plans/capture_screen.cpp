@@ -25,13 +25,6 @@ std::string plan_clocks_text(const GraphExploration& found, const GraphPlanResul
   return clocks_text(found.planner->grid(), clocks);
 }
 
-// In the mean over GPUs.
-double busy_share(const GraphRun& run) {
-  double busy_s = 0.0;
-  for (const GpuTotals& gpu : run.gpus) busy_s += gpu.busy_s;
-  return busy_s / std::max(run.span_s * static_cast<double>(run.gpus.size()), 1e-12);
-}
-
 // The multiple of a tenth of its power of ten that lies outside, to the one side or the other.
 double two_digits(double value, double (*outwards)(double)) {
   if (!(value > 0.0)) return 0.0;
@@ -188,6 +181,12 @@ ShownPlan shown_plan(const GraphExploration& found, const GraphPlanOutcome& plan
 }
 
 }  // namespace
+
+double busy_share(const GraphRun& run) {
+  double busy_s = 0.0;
+  for (const GpuTotals& gpu : run.gpus) busy_s += gpu.busy_s;
+  return busy_s / std::max(run.span_s * static_cast<double>(run.gpus.size()), 1e-12);
+}
 
 ShownRun shown_run(const GraphExplorationInput& input, const GraphRequest& request,
                    const GraphExploration& found, const std::string& db,

@@ -8,6 +8,9 @@
 
 namespace rubato {
 
+/// Of the time in which a GPU works, in the mean over GPUs.
+[[nodiscard]] double busy_share(const GraphRun& run);
+
 /// @param db, plan_file  where plans are kept; see play_text()
 [[nodiscard]] ShownRun shown_run(const GraphExplorationInput& input, const GraphRequest& request,
                                  const GraphExploration& found, const std::string& db,

@@ -198,6 +198,11 @@ TEST_F(CapturedRun, IsTheSameInRubatosOwnForm) {
             run("trace import run.json --json").text);
 }
 
+// Its GPU waits half of the time, for a host that the profiler has slowed down.
+TEST_F(CapturedRun, SaysThatTheProfilerSlowsTheHost) {
+  expect(explore, 0, "and the profiler slows down the host that it waits for");
+}
+
 // A log of more watts than the board can draw is of another GPU: plans are those without it.
 TEST_F(CapturedRun, IsNotPlannedByWattsBeyondTheLimit) {
   write_file(folder_ / "high.csv", "unix,power\n1,900\n2,900\n3,900\n");
