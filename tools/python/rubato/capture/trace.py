@@ -15,6 +15,7 @@ from rubato.hardware.gpu import Gpu
 
 LOG_COLUMNS = ("timestamp_s", "power_w", "power_instant_w", "energy_j", "core_mhz", "mem_mhz", "temperature_c", "throttled")
 TAIL_S = 0.75  #: logged after the last step: a mean over 1 s is that of half a second ago
+LAST_READINGS_S = 0.25  #: logged before the profiler ends, which keeps Python from going on for a second or two
 LATE_PERIODS = 2.0  #: readings that took longer than this cannot be dated: Python was kept from going on
 
 
@@ -104,6 +105,7 @@ def record(torch: Any, gpu: Gpu, shape: Shape, stem: str, warm_up_steps: int = 3
                 for _ in range(steps):
                     step()
                 torch.cuda.synchronize()
+                time.sleep(LAST_READINGS_S)
             time.sleep(TAIL_S)
     except torch.cuda.OutOfMemoryError:
         raise IoError(f"{gpu.name}: the training step needs more memory than there is",
