@@ -1,7 +1,6 @@
 #include "explorer/pipeline/planner.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -11,15 +10,10 @@
 #include "common/algorithms/convex_argmin.hpp"
 #include "common/algorithms/sort_by.hpp"
 #include "common/error.hpp"
-#include "explorer/pipeline/plan_file.hpp"
 
 namespace rubato {
 
 namespace {
-
-// Where changes of clock take time, passes have less of it. So prices of time are also taken of
-// deadlines that are shorter by these shares.
-constexpr std::array shorter_for_switching{0.0, 1e-3, 3e-3, 6e-3, 0.01, 0.02, 0.04, 0.08, 0.15};
 
 // What is rounded for a deadline, as shares of it. Free durations for a slightly shorter time often
 // round better: they fall on other clocks. Plans are spliced from two times that differ from the
@@ -171,95 +165,6 @@ PipelinePlanner::Question PipelinePlanner::question(double limit_s, AfterEnd aft
   return {limit_s, std::min(limit_s, useful_s), after_end};
 }
 
-// Searches run by run from the plans for free changes and from the plans that are best at prices of
-// time. Some are made with whole latencies waited out: these end in time with requests ahead, too.
-// Raises the results' bounds to what follows from the prices.
-std::vector<std::optional<PipelinePlan>> PipelinePlanner::answer_switching(
-    std::span<const Question> questions, std::span<PipelineResult> results,
-    const SwitchModel& switching, const RunContext& context) const {
-  const StageClocks clocks(work_, switching);
-  const StageClocks waiting(work_, as_stalls(switching));
-  const bool ahead = switching.may_delay();
-  const std::size_t count = shorter_for_switching.size();
-  const std::vector<std::optional<PipelinePlan>> unswitched = answer(questions, context);
-  std::vector<double> times_s;
-  for (const Question& question : questions) {
-    for (const double share : shorter_for_switching)
-      times_s.push_back(std::max(question.target_s * (1.0 - share), least_time_s_));
-  }
-  const auto swept = durations(std::move(times_s), context);
-  if (!swept) return std::vector<std::optional<PipelinePlan>>(questions.size());
-  std::vector<std::array<StagePlan, 2>> priced;
-  std::vector<PriceLine> lines;
-  for (const FrontierPlan& prices : *swept) {
-    PricedPlan runs = price_runs(clocks, prices);
-    lines.push_back({runs.least_j, runs.price_w});
-    priced.push_back(
-        {std::move(runs.plan), ahead ? price_runs(waiting, prices).plan : StagePlan{}});
-  }
-  std::vector<std::optional<PipelinePlan>> plans;
-  for (std::size_t i = 0; i < questions.size(); ++i) {
-    const double price_w = 2.0 * std::max((*swept)[i * count].price_w, waiting_power_w());
-    const double waiting_w = questions[i].after_end == AfterEnd::wait ? 0.0 : waiting_power_w();
-    const auto search = [&](const StageClocks& of, const std::vector<StagePlan>& starts) {
-      return search_runs(of, questions[i].target_s, questions[i].limit_s, price_w, waiting_w,
-                         starts, context);
-    };
-    const auto starts = [&](std::size_t way) {
-      std::vector<StagePlan> list{clocks.stage_plan(highest_clocks(work_))};
-      if (unswitched[i]) list.push_back(clocks.stage_plan(*unswitched[i]));
-      for (std::size_t k = i * count; k < (i + 1) * count; ++k) list.push_back(priced[k][way]);
-      return list;
-    };
-    std::optional<StagePlan> found = search(clocks, starts(0));
-    if (ahead) {
-      std::vector<StagePlan> more = starts(1);
-      if (auto waited = search(waiting, more)) more.push_back(*std::move(waited));
-      found = cheapest_of(clocks, waiting_w, found, search(clocks, more));
-    }
-    plans.push_back(found ? std::optional(clocks.plan(*found)) : std::nullopt);
-    // With changes of clock, useful times may be longer than the frontier's slowest one. So many
-    // times that one is beyond all of them.
-    const double reach = 1e3;
-    results[i].lower_bound_j =
-        std::max(results[i].lower_bound_j,
-                 bound_j(questions[i].limit_s, questions[i].after_end, lines, reach));
-  }
-  return plans;
-}
-
-bool PipelinePlanner::can_be_set(const PipelinePlan& plan, const PipelineRun& run) const {
-  const SwitchModel& switching = options_.switching;
-  return switching.is_free() || applicable(work_, plan, run, {}, switching).applicable;
-}
-
-// A dwell alone leaves short stretches. Plans that cannot be set are searched with longer ones.
-void PipelinePlanner::hold_longer(std::span<const Question> questions,
-                                  std::span<const PipelineResult> results,
-                                  std::vector<std::optional<PipelinePlan>>& plans,
-                                  const RunContext& context) const {
-  const auto fits = [&](const PipelinePlan& plan) {
-    return can_be_set(plan, simulate(work_, plan, {.switching = options_.switching}));
-  };
-  SwitchModel longer = options_.switching;
-  for (int tries = 0; tries < 3; ++tries) {
-    longer.dwell_s *= 2.0;
-    std::vector<std::size_t> again;
-    std::vector<Question> asked;
-    std::vector<PipelineResult> unused;
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-      if (!plans[i] || fits(*plans[i])) continue;
-      again.push_back(i);
-      asked.push_back(questions[i]);
-      unused.push_back(results[i]);
-    }
-    if (again.empty() || context.stop_requested()) return;
-    auto found = answer_switching(asked, unused, longer, context);
-    for (std::size_t k = 0; k < again.size(); ++k)
-      if (found[k] && fits(*found[k])) plans[again[k]] = std::move(found[k]);
-  }
-}
-
 void PipelinePlanner::replay(PipelineResult& result, PipelinePlan plan) const {
   result.status = SolveStatus::feasible;
   result.plan = std::move(plan);
@@ -309,14 +214,15 @@ std::vector<PipelineResult> PipelinePlanner::plan(std::span<const double> deadli
     found[i] = results[open[i]];
     found[i].lower_bound_j = bound_j(found[i].deadline_s, after_end);
   }
-  const bool free = options_.switching.is_free();
-  auto plans = free ? answer(questions, context)
-                    : answer_switching(questions, found, options_.switching, context);
-  if (!free) hold_longer(questions, found, plans, context);
-  for (std::size_t i = 0; i < open.size(); ++i) {
-    if (plans[i]) replay(found[i], *plans[i]);
-    results[open[i]] = std::move(found[i]);
+  if (options_.switching.is_free()) {
+    const auto plans = answer(questions, context);
+    for (std::size_t i = 0; i < open.size(); ++i)
+      if (plans[i]) replay(found[i], *plans[i]);
+  } else {
+    auto answers = answer_switching(questions, found, options_.switching, context);
+    hold_longer(questions, std::move(answers), found, context);
   }
+  for (std::size_t i = 0; i < open.size(); ++i) results[open[i]] = std::move(found[i]);
   keep_one_limit(results, context);
   make_monotone(results);
   return results;

@@ -125,13 +125,17 @@ class PipelinePlanner {
   [[nodiscard]] std::optional<PipelinePlan> pick_best(const Question& question,
                                                       std::span<const FrontierPlan> candidates,
                                                       const RunContext& context) const;
-  [[nodiscard]] std::vector<std::optional<PipelinePlan>> answer_switching(
-      std::span<const Question> questions, std::span<PipelineResult> results,
-      const SwitchModel& switching, const RunContext& context) const;
+  struct SwitchingAnswer {
+    std::optional<PipelinePlan> plan;  // that can be set
+    bool refused = false;              // as of FoundRuns
+  };
+  [[nodiscard]] std::vector<SwitchingAnswer> answer_switching(std::span<const Question> questions,
+                                                              std::span<PipelineResult> results,
+                                                              const SwitchModel& switching,
+                                                              const RunContext& context) const;
   [[nodiscard]] bool can_be_set(const PipelinePlan& plan, const PipelineRun& run) const;
-  void hold_longer(std::span<const Question> questions, std::span<const PipelineResult> results,
-                   std::vector<std::optional<PipelinePlan>>& plans,
-                   const RunContext& context) const;
+  void hold_longer(std::span<const Question> questions, std::vector<SwitchingAnswer> answers,
+                   std::span<PipelineResult> results, const RunContext& context) const;
   void replay(PipelineResult& result, PipelinePlan plan) const;
   void make_monotone(std::vector<PipelineResult>& results) const;
   void keep_one_limit(std::vector<PipelineResult>& results, const RunContext& context) const;

@@ -143,7 +143,9 @@ double RunSearch::value(const StagePlan& plan) {
          penalty_w_ * std::max(0.0, clocks_.time_s(plan, trial_end_s_) - deadline_s_);
 }
 
-std::optional<StagePlan> RunSearch::improve(StagePlan start) {
+std::optional<StagePlan> RunSearch::improve(StagePlan start, Clocks among, Order order) {
+  among_ = among;
+  order_ = order;
   plan_ = std::move(start);
   const double first_penalty_w = penalty_w_;
   for (int i = 0; i < penalties; ++i, penalty_w_ *= higher_penalty) {
@@ -177,15 +179,9 @@ bool RunSearch::try_stage(std::size_t stage) {
   return better;
 }
 
-// Neighbours of a setting, near ones first.
-std::vector<SettingId> RunSearch::targets(std::size_t stage, SettingId from) const {
-  std::vector<SettingId> list;
-  for (const std::size_t far : {1U, 2U, 3U, 5U, 8U}) {
-    if (index(from) >= far) list.push_back(id_at<SettingId>(index(from) - far));
-    if (index(from) + far < clocks_.settings(stage)) {
-      list.push_back(id_at<SettingId>(index(from) + far));
-    }
-  }
+std::vector<SettingId> RunSearch::around(std::size_t stage, SettingId from) const {
+  std::vector<SettingId> list = clocks_.around(stage, from, among_);
+  if (order_ == Order::near_first) std::ranges::reverse(list);
   return list;
 }
 
@@ -207,7 +203,7 @@ bool RunSearch::try_run(std::size_t stage, const Span& run) {
   if (run.first > 0) list.push_back(plan_[index(row[run.first - 1])]);
   if (run.last + 1 < row.size()) list.push_back(plan_[index(row[run.last + 1])]);
   const std::size_t beside = list.size();
-  for (const SettingId near : targets(stage, now)) list.push_back(near);
+  for (const SettingId near : around(stage, now)) list.push_back(near);
   const std::size_t middle = (run.first + run.last) / 2;
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (try_move(stage, run, list[i], all)) return true;
@@ -237,7 +233,7 @@ bool RunSearch::try_kinds(std::size_t stage) {
   }
   bool better = false;
   for (const auto& [type, setting] : known) {
-    std::vector<SettingId> list = targets(stage, setting);
+    std::vector<SettingId> list = around(stage, setting);
     for (const auto& other : known) {
       if (other.second != setting) list.push_back(other.second);
     }
@@ -276,7 +272,8 @@ bool RunSearch::try_move(std::size_t stage, const Span& span, SettingId to, Chos
   const double least_j = least_run_gain * std::abs(stage_cost_j_[stage]);
   if (!(gain_j + penalty_w_ * late_s > least_j)) return undo();
   spent_ += static_cast<double>(plan_.size());
-  const double time_s = clocks_.time_s(plan_, trial_end_s_);
+  const double latest_s = deadline_s_ + late_s + gain_j / penalty_w_;
+  const double time_s = clocks_.time_s(plan_, trial_end_s_, latest_s);
   const double later_s = std::max(0.0, time_s - deadline_s_) - late_s;
   if (!(gain_j - penalty_w_ * later_s > least_j)) return undo();
   time_s_ = time_s;
@@ -286,38 +283,50 @@ bool RunSearch::try_move(std::size_t stage, const Span& span, SettingId to, Chos
   return true;
 }
 
-std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s, double limit_s,
-                                     double price_w, double waiting_w,
-                                     const std::vector<StagePlan>& starts,
-                                     const RunContext& context) {
-  RunSearch search(clocks, target_s, price_w, search_effort);
+FoundRuns search_runs(const StageClocks& clocks, const RunQuestion& question,
+                      const std::vector<StagePlan>& starts, const RunContext& context) {
+  RunSearch search(clocks, question.target_s, question.price_w, search_effort);
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < starts.size(); ++i) order.emplace_back(search.value(starts[i]), i);
   std::ranges::sort(order);
-  std::optional<StagePlan> best;
+  FoundRuns best;
   double best_j = std::numeric_limits<double>::infinity();
   std::vector<double> end_s(clocks.work().schedule.passes.size());
   const auto consider = [&](const StagePlan& plan) {
     const double time_s = clocks.time_s(plan, end_s);
-    const double total_j = clocks.cost_j(plan) + waiting_w * time_s;
-    if (time_s > limit_s || total_j >= best_j) return;
+    const double total_j = clocks.cost_j(plan) + question.waiting_w * time_s;
+    if (time_s > question.limit_s || total_j >= best_j) return;
+    if (!question.can_be_set(plan)) {
+      best.refused = true;
+      return;
+    }
     best_j = total_j;
-    best = plan;
+    best.plan = plan;
   };
   for (const StagePlan& start : starts) consider(start);
-  std::size_t found = 0;
-  for (std::size_t i = 0; i < order.size() && (i < starts_searched || found == 0); ++i) {
-    if (context.stop_requested()) return best;
-    if (i > 0 && order[i].first == order[i - 1].first) continue;  // the same plan, as a rule
-    const auto improved = search.improve(starts[order[i].second]);
-    if (!improved) continue;
-    ++found;
-    consider(*improved);
+  const double start_j = best_j;
+  bool found = false;
+  for (const auto clocks_first : {RunSearch::Order::far_first, RunSearch::Order::near_first}) {
+    // Near ones rarely find more: one start, unless nothing was found.
+    const bool nothing_yet = !(best_j < start_j);
+    const std::size_t most = nothing_yet ? starts_searched : 1;
+    for (std::size_t i = 0; i < order.size() && (i < most || !found); ++i) {
+      if (context.stop_requested()) return best;
+      if (i > 0 && order[i].first == order[i - 1].first) continue;  // the same plan, as a rule
+      // Few clocks first: their steps are large enough to be worth two changes.
+      const StagePlan& start = starts[order[i].second];
+      const auto roughly = search.improve(start, Clocks::few, clocks_first);
+      const StagePlan& from = roughly ? *roughly : start;
+      const auto improved = search.improve(from, Clocks::all, RunSearch::Order::far_first);
+      found = found || roughly || improved;
+      if (roughly) consider(*roughly);
+      if (improved) consider(*improved);
+    }
   }
-  if (found == 0 && target_s < limit_s) {
-    return search_runs(clocks, limit_s, limit_s, price_w, waiting_w, starts, context);
-  }
-  return best;
+  if (found || question.target_s >= question.limit_s) return best;
+  RunQuestion later = question;
+  later.target_s = question.limit_s;
+  return search_runs(clocks, later, starts, context);
 }
 
 std::optional<StagePlan> cheapest_of(const StageClocks& clocks, double waiting_w,

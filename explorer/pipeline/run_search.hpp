@@ -3,6 +3,7 @@
 // the prices of time that a frontier knows. From them a local search moves runs: successive passes
 // of a stage at one clock.
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,16 +29,18 @@ struct PricedPlan {
 [[nodiscard]] PricedPlan price_runs(const StageClocks& clocks, const FrontierPlan& prices);
 
 /// Local search that lowers cost + penalty x lateness. It moves runs, parts of runs, or all passes
-/// of one kind and clock. They go to neighbouring clocks, or to clocks of the runs beside them.
+/// of one kind and clock. They go to clocks around theirs, or to clocks of the runs beside them.
 /// While the plan is late the penalty rises.
 class RunSearch {
  public:
+  enum class Order { far_first, near_first };  ///< of the clocks around one
+
   /// @param price_w  the first penalty: what a second of the deadline is worth, roughly
   /// @param effort   passes looked at, at most, per start and penalty
   RunSearch(const StageClocks& clocks, double deadline_s, double price_w, double effort);
 
   /// @return a plan that ends by the deadline, or nothing if none was found
-  [[nodiscard]] std::optional<StagePlan> improve(StagePlan start);
+  [[nodiscard]] std::optional<StagePlan> improve(StagePlan start, Clocks among, Order order);
 
   /// What the search lowers, at the first penalty.
   [[nodiscard]] double value(const StagePlan& plan);
@@ -54,24 +57,38 @@ class RunSearch {
   [[nodiscard]] bool try_kinds(std::size_t stage);
   template <class Chosen>
   [[nodiscard]] bool try_move(std::size_t stage, const Span& span, SettingId to, Chosen chosen);
+  [[nodiscard]] std::vector<SettingId> around(std::size_t stage, SettingId from) const;
   [[nodiscard]] bool is_critical(std::size_t stage, const Span& run) const;
-  [[nodiscard]] std::vector<SettingId> targets(std::size_t stage, SettingId from) const;
 
   const StageClocks& clocks_;
   double deadline_s_, penalty_w_, effort_, spent_ = 0.0;
   StagePlan plan_;
+  Clocks among_ = Clocks::all;
+  Order order_ = Order::far_first;
   std::vector<double> stage_cost_j_, end_s_, latest_s_, trial_end_s_;
   double time_s_ = 0.0;
 };
 
+/// What search_runs() is asked.
+struct RunQuestion {
+  double target_s = 0.0;   ///< deadline of the search
+  double limit_s = 0.0;    ///< what plans must keep: the search's, if no plan is found for target_s
+  double price_w = 0.0;    ///< as for RunSearch
+  double waiting_w = 0.0;  ///< power of all stages while they wait, counted over the iteration
+  std::function<bool(const StagePlan&)> can_be_set;  ///< whether GPUs can be set to a plan
+};
+
+/// What was found.
+struct FoundRuns {
+  std::optional<StagePlan> plan;  ///< in time, can be set
+  bool refused = false;           ///< one that cannot be set was cheaper than those before it
+};
+
 /// Searches from the starts of least value. Returns the cheapest of the plans found and the starts
-/// themselves that ends by `limit_s`, if there is one.
-/// @param target_s   deadline of the search; `limit_s` if no plan is found for it
-/// @param waiting_w  power of all stages while they wait, counted over the iteration
-[[nodiscard]] std::optional<StagePlan> search_runs(const StageClocks& clocks, double target_s,
-                                                   double limit_s, double price_w, double waiting_w,
-                                                   const std::vector<StagePlan>& starts,
-                                                   const RunContext& context);
+/// themselves.
+[[nodiscard]] FoundRuns search_runs(const StageClocks& clocks, const RunQuestion& question,
+                                    const std::vector<StagePlan>& starts,
+                                    const RunContext& context);
 
 /// The cheaper of two plans, or the one there is.
 /// @param waiting_w  as for search_runs()

@@ -1,7 +1,10 @@
 #include "explorer/pipeline/stage_clocks.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "common/algorithms/sort_by.hpp"
 #include "common/numbers.hpp"
@@ -9,6 +12,8 @@
 namespace rubato {
 
 namespace {
+
+constexpr std::size_t few_clocks = 12;
 
 constexpr double unreached = std::numeric_limits<double>::infinity();
 
@@ -57,6 +62,10 @@ StageClocks::StageClocks(const PipelineWork& work, const SwitchModel& switching)
       }
     }
   }
+  for (std::size_t stage = 0; stage < rows_.size(); ++stage) {
+    all_.push_back(places_around(stage, settings(stage)));
+    few_.push_back(places_around(stage, few_clocks));
+  }
   const std::size_t passes = work.schedule.passes.size();
   for (const PassId id : topological_order(work.schedule)) order_.push_back(id.value);
   first_in_.assign(passes + 1, 0);
@@ -67,6 +76,21 @@ StageClocks::StageClocks(const PipelineWork& work, const SwitchModel& switching)
   for (const Dependency& d : work.schedule.dependencies) {
     in_[next[index(d.to)]++] = {d.from.value, d.lag_s};
   }
+  std::vector<double> least_s;  // of each type
+  for (const std::vector<SettingCost>& of_type : costs_) {
+    double& least = least_s.emplace_back(unreached);
+    for (const SettingCost& cost : of_type)
+      if (cost.cost_j < unreached) least = std::min(least, cost.time_s);
+  }
+  least_after_s_.assign(passes, 0.0);
+  for (std::size_t i = order_.size(); i-- > 0;) {
+    const std::uint32_t pass = order_[i];
+    const double after_s = least_after_s_[pass] + least_s[index(work.type_of_pass[pass])];
+    for (std::uint32_t e = first_in_[pass]; e < first_in_[pass + 1]; ++e) {
+      double& before_s = least_after_s_[in_[e].other];
+      before_s = std::max(before_s, in_[e].lag_s + after_s);
+    }
+  }
   before_.resize(passes);
   opens_stage_.resize(passes);
   for (const auto& row : rows_) {
@@ -75,6 +99,56 @@ StageClocks::StageClocks(const PipelineWork& work, const SwitchModel& switching)
       opens_stage_[index(row[i])] = i == 0 ? 1 : 0;
     }
   }
+}
+
+bool StageClocks::is_beaten(std::size_t stage, std::size_t setting) const {
+  const auto beats = [&](std::size_t other) {
+    bool better = false;
+    for (std::size_t t = 0; t < work_.types.size(); ++t) {
+      if (work_.types[t].stage != stage) continue;
+      const SettingCost &a = costs_[t][other], &b = costs_[t][setting];
+      if (a.time_s > b.time_s || a.cost_j > b.cost_j) return false;
+      better |= a.time_s < b.time_s || a.cost_j < b.cost_j;
+    }
+    return better || other < setting;
+  };
+  for (std::size_t other = 0; other < settings(stage); ++other)
+    if (other != setting && beats(other)) return true;
+  return false;
+}
+
+std::vector<std::vector<SettingId>> StageClocks::places_around(std::size_t stage,
+                                                               std::size_t most) const {
+  std::map<std::pair<double, double>, std::vector<SettingId>> groups;
+  for (std::size_t k = 0; k < settings(stage); ++k) {
+    const ClockOption& clock = settings_[stage][k];
+    if (!is_beaten(stage, k))
+      groups[{clock.mem_mhz, clock.power_limit_w}].push_back(id_at<SettingId>(k));
+  }
+  for (auto& [states, group] : groups) {
+    if (group.size() <= most) continue;
+    std::vector<SettingId> some;
+    for (std::size_t i = 0; i < most; ++i)
+      some.push_back(group[i * (group.size() - 1) / (most - 1)]);
+    group = std::move(some);
+  }
+  std::vector<std::vector<SettingId>> around(settings(stage));
+  for (std::size_t k = 0; k < settings(stage); ++k) {
+    std::vector<std::pair<std::size_t, SettingId>> moves;
+    for (const auto& [states, group] : groups) {
+      const auto here = static_cast<std::size_t>(
+          std::ranges::lower_bound(group, id_at<SettingId>(k)) - group.begin());
+      for (std::size_t far = 0, next = 1; far < group.size();
+           far = std::exchange(next, std::max<std::size_t>(far, 1) + next)) {
+        if (here >= far && here - far < group.size()) moves.emplace_back(far, group[here - far]);
+        if (far > 0 && here + far < group.size()) moves.emplace_back(far, group[here + far]);
+      }
+    }
+    std::ranges::stable_sort(moves, std::ranges::greater{},
+                             &std::pair<std::size_t, SettingId>::first);
+    for (const auto& [far, setting] : moves) around[k].push_back(setting);
+  }
+  return around;
 }
 
 SwitchCost StageClocks::change(std::size_t stage, SettingId from, SettingId to) const {
@@ -111,11 +185,13 @@ double StageClocks::first_effect_s(std::size_t stage, const StagePlan& plan) con
   return -run_s;
 }
 
-double StageClocks::time_s(const StagePlan& plan, std::span<double> end_s) const {
+double StageClocks::time_s(const StagePlan& plan, std::span<double> end_s, double limit_s) const {
   std::vector<double> effect_s(rows_.size());
   for (std::size_t stage = 0; stage < rows_.size(); ++stage) {
     effect_s[stage] = first_effect_s(stage, plan);
   }
+  constexpr double rounding = 1e-9;  // more than that of sums in another order
+  const double beyond_s = limit_s * (1.0 + rounding);
   double last_s = 0.0;
   for (const std::uint32_t pass : order_) {
     double start_s = 0.0;
@@ -133,6 +209,7 @@ double StageClocks::time_s(const StagePlan& plan, std::span<double> end_s) const
     }
     end_s[pass] = start_s + cost(PassId{pass}, plan[pass]).time_s;
     last_s = std::max(last_s, end_s[pass]);
+    if (end_s[pass] + least_after_s_[pass] > beyond_s) return unreached;
   }
   return last_s;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -23,6 +24,12 @@ struct SettingCost {
   OptionId option;
 };
 
+/// Which clocks a search may move to.
+enum class Clocks {
+  all,
+  few  ///< at most 12 of each memory clock and power limit, evenly spread
+};
+
 /// A setting per pass, shape [passes]. Searches work on these in place of options.
 using StagePlan = std::vector<SettingId>;
 
@@ -38,6 +45,13 @@ class StageClocks {
   [[nodiscard]] const SettingCost& cost(PassId pass, SettingId setting) const {
     return costs_[index(work_.type_of_pass[index(pass)])][index(setting)];
   }
+  /// Settings that a stage may move to from one, far ones first: of each memory clock and power
+  /// limit, those that lie 0, 1, 2, 3, 5, 8 ... places to either side in order of time. Without
+  /// settings that another one beats in time and cost for all passes of the stage.
+  [[nodiscard]] const std::vector<SettingId>& around(std::size_t stage, SettingId from,
+                                                     Clocks among) const {
+    return (among == Clocks::few ? few_ : all_)[stage][index(from)];
+  }
   /// What a change on a stage takes; nothing between equal settings.
   [[nodiscard]] SwitchCost change(std::size_t stage, SettingId from, SettingId to) const;
   [[nodiscard]] const SwitchModel& switching() const noexcept { return switching_; }
@@ -47,8 +61,10 @@ class StageClocks {
   [[nodiscard]] PipelinePlan plan(const StagePlan& plan) const;
 
   /// Iteration time of a plan, exactly as simulate() finds it.
-  /// @param end_s  filled with the end of each pass, shape [passes]
-  [[nodiscard]] double time_s(const StagePlan& plan, std::span<double> end_s) const;
+  /// @param end_s    filled with the end of each pass, shape [passes]
+  /// @param limit_s  infinity may be returned where the time is longer
+  [[nodiscard]] double time_s(const StagePlan& plan, std::span<double> end_s,
+                              double limit_s = std::numeric_limits<double>::infinity()) const;
 
   /// Cost of all passes (energy minus blocked power x time) and energy of all changes of clock.
   [[nodiscard]] double cost_j(const StagePlan& plan) const;
@@ -66,17 +82,22 @@ class StageClocks {
     double lag_s = 0.0;
   };
 
+  [[nodiscard]] bool is_beaten(std::size_t stage, std::size_t setting) const;
+  [[nodiscard]] std::vector<std::vector<SettingId>> places_around(std::size_t stage,
+                                                                  std::size_t most) const;
   [[nodiscard]] double first_effect_s(std::size_t stage, const StagePlan& plan) const;
 
   const PipelineWork& work_;
   SwitchModel switching_;
   std::vector<std::vector<PassId>> rows_;
-  std::vector<std::vector<ClockOption>> settings_;       // clocks only, shape [stages][settings]
-  std::vector<std::vector<SettingCost>> costs_;          // shape [types][settings of the stage]
-  std::vector<std::vector<SettingId>> setting_of_type_;  // shape [types][options]
+  std::vector<std::vector<ClockOption>> settings_;  // clocks only, shape [stages][settings]
+  std::vector<std::vector<SettingCost>> costs_;     // shape [types][settings of the stage]
+  std::vector<std::vector<std::vector<SettingId>>> all_, few_;  // shape [stages][settings][moves]
+  std::vector<std::vector<SettingId>> setting_of_type_;         // shape [types][options]
   std::vector<std::uint32_t> order_, first_in_, before_;
   std::vector<char> opens_stage_;
   std::vector<Edge> in_;
+  std::vector<double> least_after_s_;  // from the end of each pass to that of the iteration
 };
 
 /// Power limits of the options that each stage may choose from, W.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "common/algorithms/sort_by.hpp"
 
@@ -58,6 +57,7 @@ SharedClocks::SharedClocks(const PipelinePlanner& planner)
       if (all.option_of_type.size() == types.size()) clocks.push_back(std::move(all));
     }
   }
+  for (std::size_t s = 0; s < stages; ++s) useful_.push_back(unbeaten(s));
   for (const StageClock& first : clocks_[leader.value_or(0)]) {
     Chosen chosen;
     for (const std::vector<StageClock>& clocks : clocks_) {
@@ -68,6 +68,30 @@ SharedClocks::SharedClocks(const PipelinePlanner& planner)
     }
     if (chosen.size() == clocks_.size()) one_clock_.push_back(std::move(chosen));
   }
+}
+
+// Clocks of a stage, without those that another one beats in cost and in the time of each type.
+std::vector<std::size_t> SharedClocks::unbeaten(std::size_t stage) const {
+  const std::vector<StageClock>& clocks = clocks_[stage];
+  const auto time_s = [&](std::size_t clock, std::size_t k) {
+    return work_.types[types_[stage][k]].options[index(clocks[clock].option_of_type[k])].time_s;
+  };
+  const auto beats = [&](std::size_t a, std::size_t b) {
+    bool better = clocks[a].cost_j < clocks[b].cost_j;
+    if (clocks[a].cost_j > clocks[b].cost_j) return false;
+    for (std::size_t k = 0; k < types_[stage].size(); ++k) {
+      if (time_s(a, k) > time_s(b, k)) return false;
+      better = better || time_s(a, k) < time_s(b, k);
+    }
+    return better || a < b;
+  };
+  std::vector<std::size_t> left;
+  for (std::size_t b = 0; b < clocks.size(); ++b) {
+    bool beaten = false;
+    for (std::size_t a = 0; a < clocks.size() && !beaten; ++a) beaten = a != b && beats(a, b);
+    if (!beaten) left.push_back(b);
+  }
+  return left;
 }
 
 // @param stages  that have their clocks; all passes of the others are at their fastest
@@ -116,6 +140,20 @@ class SharedClocks::StageSearch {
     best_j_ = energy_j;
   }
 
+  // The clocks of least total where a second costs more and more, until they end in time.
+  void begin() {
+    Chosen chosen(all_.clocks_.size());
+    for (double factor = 1.0; !flow_j_.empty() && factor < 1e6; factor *= 1.1) {
+      for (std::size_t s = 0; s < chosen.size(); ++s) {
+        chosen[s] = *std::ranges::min_element(all_.useful_[s], {}, [&](std::size_t clock) {
+          return all_.clocks_[s][clock].cost_j + factor * flow_j_[s][clock];
+        });
+      }
+      consider(chosen);
+      if (time_s(chosen, chosen.size()) <= latest_s_) return;
+    }
+  }
+
   // Stage by stage the clock that takes least.
   void improve() {
     for (double before_j = std::numeric_limits<double>::infinity();
@@ -123,7 +161,10 @@ class SharedClocks::StageSearch {
       before_j = best_j_;
       for (std::size_t s = 0; s < all_.clocks_.size(); ++s) {
         Chosen chosen = *best_;
-        for (chosen[s] = 0; chosen[s] < all_.clocks_[s].size(); ++chosen[s]) consider(chosen);
+        for (const std::size_t clock : all_.useful_[s]) {
+          chosen[s] = clock;
+          consider(chosen);
+        }
       }
     }
   }
@@ -168,11 +209,9 @@ class SharedClocks::StageSearch {
     }
     for (std::size_t s = all_.clocks_.size(); s-- > 0;) {
       double least_j = std::numeric_limits<double>::infinity();
-      for (std::size_t c = 0; c < flow_j_[s].size(); ++c)
-        least_j = std::min(least_j, priced_j(s, c));
+      for (const std::size_t c : all_.useful_[s]) least_j = std::min(least_j, priced_j(s, c));
       least_after_j_[s] = least_after_j_[s + 1] + least_j;
-      std::vector<std::size_t>& order = order_.emplace_back(flow_j_[s].size());
-      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::vector<std::size_t>& order = order_.emplace_back(all_.useful_[s]);
       sort_by(order, [&](std::size_t c) { return priced_j(s, c); });
     }
     std::ranges::reverse(order_);
@@ -232,6 +271,7 @@ std::vector<PipelineResult> SharedClocks::plan(Granularity granularity,
     for (const Chosen& chosen : one_clock_) search.consider(chosen);
     bool exact = granularity == Granularity::run;
     if (!exact) {
+      search.begin();
       search.improve();
       exact = search.run();
     }

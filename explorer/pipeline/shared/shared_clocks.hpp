@@ -43,16 +43,18 @@ class SharedClocks {
   };
   using Chosen = std::vector<std::size_t>;  // clock of each stage
 
+  [[nodiscard]] std::vector<std::size_t> unbeaten(std::size_t stage) const;
   [[nodiscard]] PipelinePlan plan_of(const Chosen& chosen, std::size_t stages) const;
   [[nodiscard]] double cost_j(const Chosen& chosen) const;
 
   const PipelinePlanner& planner_;
   const PipelineWork& work_;
   ClockRounder rounder_;
-  std::vector<std::vector<std::size_t>> types_;  // of each stage
-  std::vector<OptionId> fastest_;                // shape [types]
-  std::vector<std::vector<StageClock>> clocks_;  // of each stage
-  std::vector<Chosen> one_clock_;                // each clock that all stages have
+  std::vector<std::vector<std::size_t>> types_;   // of each stage
+  std::vector<OptionId> fastest_;                 // shape [types]
+  std::vector<std::vector<StageClock>> clocks_;   // of each stage
+  std::vector<std::vector<std::size_t>> useful_;  // clocks of each stage that no other one beats
+  std::vector<Chosen> one_clock_;                 // each clock that all stages have
 };
 
 }  // namespace rubato
