@@ -44,10 +44,10 @@ std::span<const Axis> axes() {
        "of pipelines: gpipe, 1f1b, early-recompute, zb-h1", R"(["1f1b"])"},
       {AxisId::power_limit_w, "power_limit_w", positive_or_spec, std::string("spec"),
        "board power limit, W; \"spec\" is the spec's own", R"(["spec", 300])"},
-      {AxisId::clocks, "clocks", text, std::string(first_grid),
+      {AxisId::clocks, "clocks", text, std::string(all_clocks),
        "clocks to choose from: a grid of the spec, or e.g. \"mem=5001 core=210:2100:105\"; "
-       "\"first\" is the first grid of each GPU's spec, of captures all clocks",
-       R"(["first"])"},
+       "\"all\" is all clocks of each GPU",
+       R"(["all"])"},
       {AxisId::switch_stall_us,
        "switch_stall_us",
        non_negative,

@@ -11,8 +11,8 @@
 
 namespace rubato {
 
-/// A value of axis `clocks`: the first grid in each GPU's own spec.
-inline constexpr std::string_view first_grid = "first";
+/// A value of axis `clocks`: the largest grid in each GPU's own spec.
+inline constexpr std::string_view all_clocks = "all";
 
 /// Position in axes() and in a Point.
 enum class AxisId : std::size_t {

@@ -231,7 +231,7 @@ class Planner {
         .spec = gpu.value,
         .power_limit_w =
             point.optional_number(AxisId::power_limit_w).value_or(gpu.value->power_limit.limit_w),
-        .clocks = clocks_of(point, *gpu.value, captured),
+        .clocks = clocks_of(point, *gpu.value),
         // Of traces and pipelines each question says whether it counts what the spec knows.
         .switching =
             switching_of(point).value_or(captured ? switch_model(*gpu.value) : SwitchModel{}),
@@ -254,11 +254,10 @@ class Planner {
     return plan_.settings.size() - 1;
   }
 
-  // "first" becomes the grid's own name: a point with that name asks for the same setting.
-  static std::string clocks_of(const Point& point, const GpuSpec& spec, bool captured) {
+  // "all" becomes the grid's own name: a point with that name asks for the same setting.
+  static std::string clocks_of(const Point& point, const GpuSpec& spec) {
     const std::string& clocks = point.text(AxisId::clocks);
-    if (clocks != first_grid) return clocks;
-    return captured ? largest_grid(spec) : grid_name(spec, "");
+    return grid_name(spec, clocks == all_clocks ? "" : clocks);
   }
 
   // Refuses what cannot be run before the first unit starts.

@@ -116,10 +116,6 @@ double steps_of(const GraphExplorationInput& input) {
   return static_cast<double>(std::max<std::size_t>(input.captures.front().steps.size(), 1));
 }
 
-ClockGrid grid_of(const GraphExplorationInput& input) {
-  return make_clock_grid(input.spec, input.grid.empty() ? largest_grid(input.spec) : input.grid);
-}
-
 // The factor on the host's own time that makes steps as long as they are without a profiler.
 double host_factor(const ExecutionGraph& graph, const GraphExplorationInput& input) {
   if (!input.step_time_s) return 1.0;
@@ -308,7 +304,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
   found.odds_frac = input.odds_frac;
   const std::vector<double> comm_sms = comm_sms_to_try(input, found);
   const ExecutionGraph& graph = found.run->graph;
-  const ClockGrid grid = grid_of(input);
+  const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   if (!input.disturbance.none()) {
     found.undisturbed_span_s =
         GraphSimulator(*found.model, grid).run(uniform_plan(graph, grid.default_clock())).span_s;
@@ -352,7 +348,7 @@ GraphExploration explore_captured(const GraphExplorationInput& input, const RunC
 
 double default_step_s(const GraphExplorationInput& input) {
   const GraphExploration found = reproduced_run(input);
-  const ClockGrid grid = grid_of(input);
+  const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   const GraphModel model =
       input.disturbance.none() ? *found.model : disturbed(*found.model, input.disturbance);
   const GraphPlan defaults = uniform_plan(found.run->graph, grid.default_clock());

@@ -149,8 +149,9 @@ std::vector<ClockPair> parse_selection(const GpuSpec& spec, std::string_view sel
 
 // The clocks of a named grid, or of a list; power limits are left to the run.
 std::vector<ClockPair> pairs_of(const GpuSpec& spec, std::string_view selection) {
+  const std::string name = grid_name(spec, selection);
   for (const NamedGrid& grid : spec.grids) {
-    if (grid.name != selection && !selection.empty()) continue;
+    if (grid.name != name) continue;
     std::vector<MemStateId> mems;
     for (const std::string& name : grid.mem_states) mems.push_back(parse_mem_state(spec, name));
     return cross(mems, grid.core_mhz);
@@ -231,11 +232,7 @@ ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection) {
 }
 
 std::string grid_name(const GpuSpec& spec, std::string_view selection) {
-  return selection.empty() && !spec.grids.empty() ? spec.grids.front().name
-                                                  : std::string(selection);
-}
-
-std::string largest_grid(const GpuSpec& spec) {
+  if (!selection.empty()) return std::string(selection);
   const auto clocks = [](const NamedGrid& grid) {
     return grid.mem_states.size() * grid.core_mhz.size();
   };

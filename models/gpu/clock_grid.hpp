@@ -49,18 +49,16 @@ class ClockGrid {
 /// range
 [[nodiscard]] double accepted_power_limit_w(const GpuSpec& spec, std::optional<double> asked_w);
 
-/// A grid of the spec by name ("paper", "full"), the spec's first one for an empty name. Or a list
+/// A grid of the spec by name ("paper", "full"), that of most clocks for an empty name. Or a list
 /// such as "mem=5001,auto core=210:2100:210,auto": every memory state listed, at every core clock
 /// listed (210:2100:210 is FIRST:LAST:STEP, MHz). With "limit=200:400:25" behind it each of these
 /// under each power limit, W; alone, the default clocks under each.
 /// @throws UsageError for a name, state, clock or limit that the spec lacks, with the nearest
 [[nodiscard]] ClockGrid make_clock_grid(const GpuSpec& spec, std::string_view selection);
 
-/// The selection with an empty name spelled out: the spec's first grid.
+/// The selection with an empty name spelled out: the spec's grid of most clocks; empty if it has
+/// none.
 [[nodiscard]] std::string grid_name(const GpuSpec& spec, std::string_view selection);
-
-/// The name of the spec's grid of most clocks; empty if it has none.
-[[nodiscard]] std::string largest_grid(const GpuSpec& spec);
 
 /// "5001/1470" or "auto/auto, 250 W" -> pair. @throws UsageError with the nearest supported clock
 [[nodiscard]] ClockPair parse_clock_pair(const GpuSpec& spec, std::string_view label);

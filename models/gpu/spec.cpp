@@ -234,6 +234,7 @@ void read_grids(const JsonNode& root, GpuSpec& spec) {
       const auto steps = static_cast<int>(std::lround(range));
       for (int i = 0; i <= steps; ++i)
         grid.core_mhz.emplace_back(spec.core.min_mhz + i * spec.core.step_mhz);
+      grid.core_mhz.emplace_back(std::nullopt);
     } else {
       for (const JsonNode& mhz : core.items()) grid.core_mhz.push_back(read_core_mhz(mhz));
     }

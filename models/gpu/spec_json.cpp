@@ -41,11 +41,11 @@ Json memory_json(const GpuSpec& spec) {
   return memory;
 }
 
-// All steps of the core clock, as "all" means when it is read.
+// All steps of the core clock and "auto", as "all" means when it is read.
 bool has_all_clocks(const NamedGrid& grid, const CoreClocks& core) {
   const auto steps = std::lround((core.max_mhz - core.min_mhz) / core.step_mhz);
-  if (std::ssize(grid.core_mhz) != steps + 1) return false;
-  for (std::size_t i = 0; i < grid.core_mhz.size(); ++i) {
+  if (std::ssize(grid.core_mhz) != steps + 2 || grid.core_mhz.back()) return false;
+  for (std::size_t i = 0; i + 1 < grid.core_mhz.size(); ++i) {
     if (grid.core_mhz[i] != core.min_mhz + static_cast<double>(i) * core.step_mhz) return false;
   }
   return true;

@@ -64,7 +64,7 @@ TEST(GivenPlan, RefusesWhatCannotBeApplied) {
   const auto fails = [](const std::string& rows, std::string_view what) {
     expect_error<DataError>([&] { return plan_of(rows); }, what, "");
   };
-  fails("a,auto,1475\n", "p.csv:2: rtx-3080-ti has no clock auto/1475 among 'paper'");
+  fails("a,auto,1475\n", "p.csv:2: rtx-3080-ti has no clock auto/1475 among 'full'");
   fails("a,77,auto\n", "p.csv:2: rtx-3080-ti has no clock 77/auto");
   fails("a,auto,auto\na,auto,1470\n", "p.csv:3: kernel 'a' has a clock in an earlier row");
   fails("", "p.csv has no kernels");

@@ -245,12 +245,13 @@ TEST(Marks, KernelsOfOtherShapesAreSaidBesideEverySaving) {
 
 // One stage and one microbatch are one GPU that runs the step.
 TEST(Marks, OfThePassesOfAPipelineAreThoseOfTheStep) {
-  StageModelInput input{.shape = gpt_preset("gpt3-xl"), .spec = load_gpu_spec("rtx-8000")};
+  StageModelInput input{
+      .shape = gpt_preset("gpt3-xl"), .spec = load_gpu_spec("rtx-8000"), .grid = "coarse"};
   const ModelProfile profile = model_profile(input);
   const PipelineWork work = pipeline_work(make_schedule({}), profile.profile, 0.0);
   const Trace step = generate_training_step(input.shape).trace;
   const GpuModel model(input.spec, step);
-  const ClockGrid grid = make_clock_grid(input.spec, "");
+  const ClockGrid grid = make_clock_grid(input.spec, input.grid);
   const auto of_pipeline = [&](std::size_t forward, std::size_t backward) {
     return marks_of_clocks(input.spec, profile.clocks, work,
                            {{id_at<OptionId>(forward), id_at<OptionId>(backward)}});

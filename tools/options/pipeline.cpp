@@ -143,7 +143,7 @@ void add_pipeline_options(CommandLine& app, PipelineInput& input) {
                  "GPU spec, shipped name or file: of --model [rtx-3080-ti]; of a profile, whose "
                  "switches are then counted as the spec knows them");
   app.add_option("--clocks", input.clocks,
-                 "With --model: clocks to choose from, see explore [the spec's first grid]");
+                 "With --model: clocks to choose from, see explore [full]");
   app.add_option("--clock-per", input.clock_per,
                  "With --model: one clock per pass, or one per kernel inside each pass")
       ->capture_default_str();

@@ -291,12 +291,13 @@ function runPage() {
   const cells = rowsOf("cells").map((c) => ({...c, time: c.launches * c.time_s, energy: c.launches * (c.energy_j + run.host_power_w * c.time_s)}));
   const unit_of = (pass) => ["embedding", "forward", "loss"].includes(pass) ? "forward" : ["backward", "embedding_backward"].includes(pass) ? "backward" : pass;
   const group_of = {run: () => "run", pass: (c) => unit_of(c.pass), kernel: (c) => c.kernel};
-  // Of each group the clocks that nothing beats, fastest first: [clock, time, energy].
+  // Those that nothing beats in time and energy, fastest first.
+  const unbeaten = (some) => { let least = Infinity; return some.sort((a, b) => a.time - b.time || a.energy - b.energy).filter((o) => o.energy < least && ((least = o.energy), true)); };
+  // Of each group the clocks that nothing beats: {clock, time, energy}.
   const optionsOf = {};
   if (cells.length > 0) for (const [per, of] of Object.entries(group_of)) optionsOf[per] = d3.groups(cells, of).map(([name, list]) => {
-    const sums = d3.rollups(list, (some) => [d3.sum(some, (c) => c.time), d3.sum(some, (c) => c.energy)], (c) => c.clock).map(([clock, [time, energy]]) => ({clock, time, energy})).sort((a, b) => a.time - b.time || a.energy - b.energy);
-    let least = Infinity;
-    return {name, options: sums.filter((o) => o.energy < least && ((least = o.energy), true))};
+    const sums = d3.rollups(list, (some) => [d3.sum(some, (c) => c.time), d3.sum(some, (c) => c.energy)], (c) => c.clock).map(([clock, [time, energy]]) => ({clock, time, energy}));
+    return {name, options: unbeaten(sums)};
   });
   // The least energy within a time, by the model and with free switches. Of few groups all choices are tried; of kernels a price of time is
   // sought at which they just fit, and what is left is spent where it saves most: close to the best, not proven.
@@ -305,8 +306,8 @@ function runPage() {
     const least = (price) => groups.map((g) => d3.least(g.options, (o) => o.energy + price * o.time));
     if (!fits(groups.map((g) => g.options[0]))) return null;
     if (groups.length < 4) {
-      const all = groups.reduce((some, g) => some.flatMap((picked) => g.options.map((o) => [...picked, o])), [[]]);
-      return d3.least(all.filter(fits), (picked) => d3.sum(picked, (o) => o.energy));
+      const all = groups.reduce((some, g) => unbeaten(some.flatMap((a) => g.options.map((o) => ({picked: [...a.picked, o], time: a.time + o.time, energy: a.energy + o.energy})))), [{picked: [], time: 0, energy: 0}]);
+      return d3.least(all.map((a) => a.picked).filter(fits), (picked) => d3.sum(picked, (o) => o.energy));
     }
     let low = 0, high = 1;
     while (!fits(least(high)) && high < 1e12) high *= 4;

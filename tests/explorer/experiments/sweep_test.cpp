@@ -38,10 +38,10 @@ TEST_F(Sweep, SeveralGpusNeedNoGridNamed) {
   ASSERT_EQ(stored.size(), 2U);
   for (const auto& row : stored) {
     const auto& gpu = std::get<std::string>(row[0]);
-    EXPECT_EQ(std::get<std::string>(row[1]), load_gpu_spec(gpu).grids.front().name) << gpu;
+    EXPECT_EQ(std::get<std::string>(row[1]), grid_name(load_gpu_spec(gpu), "")) << gpu;
   }
   // The same setting as if the grid was named.
-  const SweepPlan named = asked("clocks = 'paper'\n", "['rtx-3080-ti']");
+  const SweepPlan named = asked("clocks = 'full'\n", "['rtx-3080-ti']");
   EXPECT_EQ(named.settings.front().id, both.settings.front().id);
   EXPECT_EQ(run(named, file("g.db")).finished, 0U);
 }

@@ -18,11 +18,24 @@ const GpuSpec& gaming_spec() {
 
 TEST(ClockGrid, HasThePaperAndTheFullGrid) {
   EXPECT_EQ(make_clock_grid(gaming_spec(), "paper").size(), 66U);
-  EXPECT_EQ(largest_grid(gaming_spec()), "full");
-  // 127 core clocks x 6 memory states, and the default clocks, which are not among them.
+  EXPECT_EQ(grid_name(gaming_spec(), ""), "full");
+  // 127 core clocks and "auto" x 6 memory states.
   const ClockGrid full = make_clock_grid(gaming_spec(), "full");
-  EXPECT_EQ(full.size(), 127U * 6U + 1U);
+  EXPECT_EQ(full.size(), 128U * 6U);
   EXPECT_EQ(full.label(full.default_clock()), "auto/auto");
+}
+
+// So that nothing is lost where no grid is named.
+TEST(ClockGrid, TheLargestHoldsTheClocksOfAllOthers) {
+  for (const std::string& name : shipped_gpu_specs()) {
+    const GpuSpec spec = load_gpu_spec(name);
+    const ClockGrid largest = make_clock_grid(spec, "");
+    for (const NamedGrid& grid : spec.grids) {
+      const ClockGrid other = make_clock_grid(spec, grid.name);
+      for (const ClockPair& pair : other.pairs())
+        EXPECT_TRUE(largest.find(pair)) << name << ' ' << grid.name;
+    }
+  }
 }
 
 TEST(ClockGrid, ReadsASelection) {

@@ -41,7 +41,7 @@ class Answers(ProgramCase):
     def test_every_exploration_has_the_same_five_lines(self):
         """Of a trace, a capture, ranks and stages, on every width; JSON has the same words."""
         ranks = sorted((SOURCE / "docs/examples/pipeline").glob("rank*.pt.trace.json.gz"))
-        for work in (("gpt3-xl",), (SOURCE / "docs/examples/run.pt.trace.json.gz", "--clocks", "coarse"), (*ranks, "--per", "run,gpu", "--clocks", "coarse"), STAGES,
+        for work in (("gpt3-xl", "--clocks", "paper"), (SOURCE / "docs/examples/run.pt.trace.json.gz", "--clocks", "coarse"), (*ranks, "--per", "run,gpu", "--clocks", "coarse"), STAGES,
                      ("gpt3-small", "--stages", "2")):
             said = json.loads(self.run_program("explore", *work, "--slack", "5", "--json").stdout)
             shown = self.run_program("explore", *work, "--slack", "5", "--wide").stdout
@@ -71,7 +71,7 @@ class Answers(ProgramCase):
         self.assertRegex(shown, r"plans per segment are chosen with that cost; plan 1, 2\. not applicable: [^.]*; plan 1, 2\. slack missed: [^.]*; plan 1, 2\.")
 
     def test_what_bolder_odds_would_save_comes_when_they_are_asked_for(self):
-        for work in (("gpt3-xl",), (SOURCE / "docs/examples/run.pt.trace.json.gz", "--per", "run")):
+        for work in (("gpt3-xl", "--clocks", "paper"), (SOURCE / "docs/examples/run.pt.trace.json.gz", "--per", "run")):
             note = re.search(r"a plan with (\d+) % odds of being in time would save ([\d.]+) %: --odds (\d+)", self.run_program("explore", *work, "--slack", "5").stdout.replace("\n  ", " "))
             bolder = re.search(r"Saves +([\d.]+) % energy.*?\(> ?(\d+) % odds|Saves +([\d.]+) % energy[^(]*\([^)]*\), time [^(]*\((\d+) % odds",
                                self.run_program("explore", *work, "--slack", "5", "--odds", note[3]).stdout)

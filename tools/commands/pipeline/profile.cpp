@@ -265,7 +265,7 @@ Action setup_pipeline_profile(CommandLine& app) {
                  "Clocks of the capture, MEMORY/CORE (default: the power log's, else the GPU's)");
   app.add_option("--gpu", o->gpu,
                  "GPU spec to model other clocks with, shipped name or file [the captures']");
-  app.add_option("--clocks", o->clocks, "Clocks to model, see explore [the spec's first]");
+  app.add_option("--clocks", o->clocks, "Clocks to model, see explore [full]");
   app.add_option("--blocked-power", o->blocked_power_w,
                  "Power of a GPU that waits, W, for the command to plan with [by --power]");
   app.add_flag("--per-clock", o->per_clock, "List every clock, with intervals");

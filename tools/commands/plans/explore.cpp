@@ -229,7 +229,7 @@ ExitStatus run(ExploreOptions& o, const CommandLine& line, const RunContext& con
   check_host_power(o.host_power_w);
   if (line.has("--clocks") && o.clocks.empty())
     throw UsageError("--clocks is empty; expected a grid of the spec, or clocks",
-                     {.in = {}, .hint = "leave it out for the spec's first grid"});
+                     {.in = {}, .hint = "leave it out for all clocks"});
   if (o.work.size() > 1 || o.work.front().find_first_of("*?[") != std::string::npos)
     o.work = files_of_patterns(o.work);
   const RunKind work = kind_of(o);

@@ -111,8 +111,8 @@ void add_explore_options(CommandLine& app, ExploreOptions& o) {
                  "GPU model [the captured GPU, else rtx-3080-ti]; 'rubato gpus' lists them");
   add_table_option(app, o.table);
   app.add_option("--clocks GRID", o.clocks,
-                 "Clocks to choose from: 'full', or 'mem=5001,auto core=210:2100:105' [captures: "
-                 "full; else the first grid of the GPU model]");
+                 "Clocks to choose from: a grid of the GPU model, or 'mem=5001,auto "
+                 "core=210:2100:105' [full]");
   app.add_option("--power-limit W", o.power_limit_w, "Power limit of the board, W [its default]");
   add_power_limits_option(app, o.power_limits);
   app.add_option("--cluster NAME", o.cluster,

@@ -98,7 +98,7 @@ Action setup_remeasure(CommandLine& app) {
   auto o = std::make_shared<RemeasureOptions>();
   app.add_option("TRACE", o->trace, "Shipped name or file")->capture_default_str()->reads_file();
   app.add_option("--gpu NAME", o->gpu, "GPU model; 'rubato gpus' lists them [rtx-3080-ti]");
-  app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
+  app.add_option("--clocks", o->clocks, "Clocks to choose from [full]");
   app.add_option("--time-noise", o->time_noise_pct, "Standard error of a measured time, %")
       ->in_range(0.0, 1e4)
       ->capture_default_str();

@@ -117,7 +117,7 @@ Action setup_suggest(CommandLine& app) {
       ->capture_default_str()
       ->reads_file();
   app.add_option("--gpu NAME", o->gpu, "GPU model; 'rubato gpus' lists them [rtx-3080-ti]");
-  app.add_option("--clocks", o->clocks, "Clocks to choose from [the spec's first grid]");
+  app.add_option("--clocks", o->clocks, "Clocks to choose from [full]");
   app.add_option("--measured", o->measured, "Sweep with the points there are already");
   app.add_option("--points", o->points, "How many clock pairs to suggest")
       ->in_range(1, 100'000)

@@ -339,8 +339,8 @@ Action setup_transfer(CommandLine& app) {
                  "fits], or a "
                  "CSV file with columns kernel, mem, core, such as a published plan");
   app.add_option("--clocks", o->clocks,
-                 "With a plan from a file: clocks that each trace's own plan may use [the GPU "
-                 "model's first grid]");
+                 "With a plan from a file: clocks that each trace's own plan may use "
+                 "[full]");
   app.add_option("--batches", o->batches,
                  "Also to the GPT step with these batch sizes (with commas)")
       ->delimiter(',');

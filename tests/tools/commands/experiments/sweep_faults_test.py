@@ -24,6 +24,7 @@ batch = {from = 1, to = 15, step = 1}
 sequence = 1024
 granularity = ["pass", "kernel"]
 slack_pct = [0, 1, 2]
+clocks = "paper"
 """
 UNITS = 90
 
