@@ -18,9 +18,14 @@ namespace rubato {
 
 namespace {
 
+// Zero is within the 90 % interval of its energy, which is all that it was planned for.
+bool may_save_nothing(const PlanFilePlan& plan) {
+  return plan.goal == "energy" && plan.promise.energy.high_pct.value_or(-1.0) >= 0.0;
+}
+
 std::string lines_by_hand(const PlanFile& file, const PlanFilePlan& plan) {
   const std::vector<TargetClock> targets = clock_of_each_target(file, plan);
-  if (targets.empty() || !plan.verdict.applicable) return "";
+  if (targets.empty() || !plan.verdict.applicable || may_save_nothing(plan)) return "";
   const GpuSpec& spec = *file.gpu->known;
   std::string lines = clocks_by_target_lines(spec, targets);
   if (lines.empty()) return "";
@@ -40,6 +45,10 @@ void write_plan_file(const std::string& path, PlanFile file) {
        plan.plan_id ? fmt::format(" {}", *plan.plan_id) : "", plan.granularity, plan.goal,
        change_words(plan.promise.energy.value_pct), change_words(plan.promise.time.value_pct));
   if (!plan.verdict.applicable) return tell("it cannot be set on GPUs: {}\n", plan.verdict.because);
+  if (may_save_nothing(plan))
+    return tell(
+        "it may save nothing, zero is within its 90 % interval: measure it before you set it "
+        "(docs/apply.md)\n");
   if (!plan.by_hand.empty()) tell("{}\n", plan.by_hand);
   tell("next: rubato apply {} -- python3 train.py\n", shell_word(path));
 }
