@@ -140,6 +140,15 @@ Alignment best_shift(const StepCurve& curve, const PowerLog& log, const SensorMo
   return best;
 }
 
+[[noreturn]] void refuse_zone(const PowerLog& log) {
+  throw UsageError(
+      fmt::format("{}: --power-zone does nothing: {}", log.file,
+                  log.base == TimeBase::utc        ? "the log's times are those of UTC"
+                  : log.base == TimeBase::relative ? "the log does not say when it began"
+                                                   : "the capture does not say when it began"),
+      {.hint = "leave it out"});
+}
+
 }  // namespace
 
 std::string text_of(const Alignment& alignment) {
@@ -215,14 +224,7 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
                 std::optional<double> epoch_s, std::optional<double> zone_hours) {
   Search search{0.0, -largest_shift_s, largest_shift_s};
   std::optional<int> quarters;
-  if (zone_hours && (log.base != TimeBase::local || !epoch_s)) {
-    throw UsageError(
-        fmt::format("{}: --power-zone does nothing: {}", log.file,
-                    log.base == TimeBase::utc        ? "the log's times are those of UTC"
-                    : log.base == TimeBase::relative ? "the log does not say when it began"
-                                                     : "the capture does not say when it began"),
-        {.hint = "leave it out"});
-  }
+  if (zone_hours && (log.base != TimeBase::local || !epoch_s)) refuse_zone(log);
   if (log.base == TimeBase::relative || !epoch_s) {
     // Nothing ties the clocks: every shift that keeps the shorter one inside the longer.
     const auto [low, high] = std::minmax(
@@ -253,8 +255,7 @@ Alignment align(const StepCurve& curve, const PowerLog& log, const SensorModel& 
       return {search.base_s, quarters, 0.0, {}, pairs.powers.size()};
   }
   Alignment best = best_shift(curve, log, sensor, search);
-  // Few samples correlate by chance at some shift or other: clocks that are known stay as they are
-  // unless another shift is clearly better (two standard errors of Fisher's z).
+  // Few samples correlate by chance: a shift must be better by two standard errors of Fisher's z.
   if (best.shift_s != 0.0 && clocks_known) {
     const Pairs pairs = pairs_at(curve, log, sensor, search.base_s);
     const double unshifted = correlation_of(pairs).value_or(0.0);
