@@ -29,7 +29,7 @@ Exploration explored(const char* gpu, std::uint32_t stages, std::uint32_t microb
 // The gap of a plan for least cost is of its cost, not of its energy.
 TEST(PipelineExploration, GapOfLeastCost) {
   const Prices prices{.per_kwh = 0.12, .per_gpu_hour = 0.05};
-  const PlanResult plan = explored("rtx-3080-ti", 4, 8, LeastCost{prices}).plans.front();
+  const PlanResult plan = explored("rtx-3080-ti", 4, 8, LeastCost{prices}, "paper").plans.front();
   ASSERT_EQ(plan.question.granularity, Granularity::pass);
   EXPECT_GT(plan.lower_bound, 0.0);
   EXPECT_LE(plan.lower_bound, plan.objective);

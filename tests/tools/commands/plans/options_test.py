@@ -19,7 +19,7 @@ KINDS = {
     "trace": ["gpt3-xl", "--per", "run,pass", "--slack", "5"],
     "table": ["--table", EXAMPLES / "a100-sweep.csv", "--gpu", "a100-sxm4-80gb", "--per", "run,kernel", "--slack", "5"],
     "capture": [EXAMPLES / "run.pt.trace.json.gz", "--per", "run,pass", "--slack", "5", "--clocks", "coarse"],
-    "stages": ["gpt3-xl", "--stages", "4", "--slack", "5"],
+    "stages": ["gpt3-xl", "--stages", "4", "--slack", "5", "--gpu", "a100-sxm4-80gb", "--clocks", "coarse"],
     "profile": [EXAMPLES / "gpt3-175b-a100.csv", "--blocked-power", "84", "--slack", "5"],
 }
 # A value of each option, where one for all kinds does; {x} is a folder.
@@ -31,7 +31,7 @@ VALUES = {
     "--db": "{x}/r.db", "--plan-file": "{x}/plan.json", "--timeline": "{x}/t.json", "--output": "{x}/o.csv", "--list": "notes,kernels",
 }
 KERNELS = Path(tempfile.mkdtemp()) / "kernels.csv"  # of the capture, at two clocks
-OTHER = {("profile", "--list"): "passes", ("capture", "--clocks"): "mem=1593 core=1005,1200,auto", ("capture", "--table"): KERNELS}
+OTHER = {("profile", "--list"): "passes", ("capture", "--clocks"): "mem=1593 core=1005,1200,auto", ("stages", "--clocks"): "mem=1593 core=1005,1200,auto", ("capture", "--table"): KERNELS}
 # A table is a kind of its own, of its own GPU; a profile says how many stages it has, and has no odds, which the answer says.
 OWN = {("trace", "--table"), ("table", "--table"), ("table", "--gpu"), ("profile", "--stages"), ("profile", "--odds")}
 # What bounds a search, reads damaged files or a server's, or names the form of what is printed is tested where its effect can be seen.
