@@ -39,6 +39,24 @@ std::vector<ClockOption> settings_of(const PipelineWork& work, std::uint32_t sta
 
 }  // namespace
 
+std::vector<std::size_t> unbeaten(const std::vector<std::vector<double>>& values) {
+  const auto beats = [&](std::size_t a, std::size_t b) {
+    bool better = false;
+    for (std::size_t i = 0; i < values[a].size(); ++i) {
+      if (values[a][i] > values[b][i]) return false;
+      better = better || values[a][i] < values[b][i];
+    }
+    return better || a < b;
+  };
+  std::vector<std::size_t> left;
+  for (std::size_t b = 0; b < values.size(); ++b) {
+    bool beaten = false;
+    for (std::size_t a = 0; a < values.size() && !beaten; ++a) beaten = a != b && beats(a, b);
+    if (!beaten) left.push_back(b);
+  }
+  return left;
+}
+
 StageClocks::StageClocks(const PipelineWork& work, const SwitchModel& switching)
     : work_(work), switching_(switching), rows_(work.schedule.rows()) {
   for (std::uint32_t stage = 0; stage < rows_.size(); ++stage) {
@@ -101,29 +119,19 @@ StageClocks::StageClocks(const PipelineWork& work, const SwitchModel& switching)
   }
 }
 
-bool StageClocks::is_beaten(std::size_t stage, std::size_t setting) const {
-  const auto beats = [&](std::size_t other) {
-    bool better = false;
-    for (std::size_t t = 0; t < work_.types.size(); ++t) {
-      if (work_.types[t].stage != stage) continue;
-      const SettingCost &a = costs_[t][other], &b = costs_[t][setting];
-      if (a.time_s > b.time_s || a.cost_j > b.cost_j) return false;
-      better |= a.time_s < b.time_s || a.cost_j < b.cost_j;
-    }
-    return better || other < setting;
-  };
-  for (std::size_t other = 0; other < settings(stage); ++other)
-    if (other != setting && beats(other)) return true;
-  return false;
-}
-
 std::vector<std::vector<SettingId>> StageClocks::places_around(std::size_t stage,
                                                                std::size_t most) const {
   std::map<std::pair<double, double>, std::vector<SettingId>> groups;
-  for (std::size_t k = 0; k < settings(stage); ++k) {
+  std::vector<std::vector<double>> values(settings(stage));
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    for (std::size_t t = 0; t < work_.types.size(); ++t) {
+      if (work_.types[t].stage == stage)
+        values[k].insert(values[k].end(), {costs_[t][k].time_s, costs_[t][k].cost_j});
+    }
+  }
+  for (const std::size_t k : unbeaten(values)) {
     const ClockOption& clock = settings_[stage][k];
-    if (!is_beaten(stage, k))
-      groups[{clock.mem_mhz, clock.power_limit_w}].push_back(id_at<SettingId>(k));
+    groups[{clock.mem_mhz, clock.power_limit_w}].push_back(id_at<SettingId>(k));
   }
   for (auto& [states, group] : groups) {
     if (group.size() <= most) continue;

@@ -82,7 +82,6 @@ class StageClocks {
     double lag_s = 0.0;
   };
 
-  [[nodiscard]] bool is_beaten(std::size_t stage, std::size_t setting) const;
   [[nodiscard]] std::vector<std::vector<SettingId>> places_around(std::size_t stage,
                                                                   std::size_t most) const;
   [[nodiscard]] double first_effect_s(std::size_t stage, const StagePlan& plan) const;
@@ -99,6 +98,10 @@ class StageClocks {
   std::vector<Edge> in_;
   std::vector<double> least_after_s_;  // from the end of each pass to that of the iteration
 };
+
+/// The rows that no other one beats: nowhere more, somewhere less. Of equal rows the first.
+/// @param values  shape [rows][values], less is better
+[[nodiscard]] std::vector<std::size_t> unbeaten(const std::vector<std::vector<double>>& values);
 
 /// Power limits of the options that each stage may choose from, W.
 [[nodiscard]] std::vector<std::set<double>> limits_of(const PipelineWork& work);

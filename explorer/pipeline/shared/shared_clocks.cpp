@@ -57,7 +57,7 @@ SharedClocks::SharedClocks(const PipelinePlanner& planner)
       if (all.option_of_type.size() == types.size()) clocks.push_back(std::move(all));
     }
   }
-  for (std::size_t s = 0; s < stages; ++s) useful_.push_back(unbeaten(s));
+  for (std::size_t s = 0; s < stages; ++s) useful_.push_back(unbeaten(values_of(s)));
   for (const StageClock& first : clocks_[leader.value_or(0)]) {
     Chosen chosen;
     for (const std::vector<StageClock>& clocks : clocks_) {
@@ -70,28 +70,16 @@ SharedClocks::SharedClocks(const PipelinePlanner& planner)
   }
 }
 
-// Clocks of a stage, without those that another one beats in cost and in the time of each type.
-std::vector<std::size_t> SharedClocks::unbeaten(std::size_t stage) const {
-  const std::vector<StageClock>& clocks = clocks_[stage];
-  const auto time_s = [&](std::size_t clock, std::size_t k) {
-    return work_.types[types_[stage][k]].options[index(clocks[clock].option_of_type[k])].time_s;
-  };
-  const auto beats = [&](std::size_t a, std::size_t b) {
-    bool better = clocks[a].cost_j < clocks[b].cost_j;
-    if (clocks[a].cost_j > clocks[b].cost_j) return false;
-    for (std::size_t k = 0; k < types_[stage].size(); ++k) {
-      if (time_s(a, k) > time_s(b, k)) return false;
-      better = better || time_s(a, k) < time_s(b, k);
-    }
-    return better || a < b;
-  };
-  std::vector<std::size_t> left;
-  for (std::size_t b = 0; b < clocks.size(); ++b) {
-    bool beaten = false;
-    for (std::size_t a = 0; a < clocks.size() && !beaten; ++a) beaten = a != b && beats(a, b);
-    if (!beaten) left.push_back(b);
+// Of each clock of a stage the cost, and the time of each type.
+std::vector<std::vector<double>> SharedClocks::values_of(std::size_t stage) const {
+  std::vector<std::vector<double>> values;
+  for (const StageClock& clock : clocks_[stage]) {
+    std::vector<double>& of_clock = values.emplace_back(1, clock.cost_j);
+    for (std::size_t k = 0; k < types_[stage].size(); ++k)
+      of_clock.push_back(
+          work_.types[types_[stage][k]].options[index(clock.option_of_type[k])].time_s);
   }
-  return left;
+  return values;
 }
 
 // @param stages  that have their clocks; all passes of the others are at their fastest

@@ -43,7 +43,7 @@ class SharedClocks {
   };
   using Chosen = std::vector<std::size_t>;  // clock of each stage
 
-  [[nodiscard]] std::vector<std::size_t> unbeaten(std::size_t stage) const;
+  [[nodiscard]] std::vector<std::vector<double>> values_of(std::size_t stage) const;
   [[nodiscard]] PipelinePlan plan_of(const Chosen& chosen, std::size_t stages) const;
   [[nodiscard]] double cost_j(const Chosen& chosen) const;
 
