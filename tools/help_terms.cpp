@@ -38,7 +38,7 @@ constexpr std::array columns_of_plans{
               "time with --disturb: the mean, and what 95 % stay below"},
     MarkWords{"set with",
               "nvidia-smi, rubato apply, or why nothing sets it: cannot be set, late, late "
-              "too often, not known"},
+              "too often, not known (measure it first), unlikely to save"},
     MarkWords{"-", "does not apply, or is not known"}};
 
 constexpr std::array sources_of_times{

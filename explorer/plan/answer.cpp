@@ -1,6 +1,7 @@
 #include "explorer/plan/answer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <tuple>
 
@@ -55,9 +56,8 @@ const Contender* simplest_of(std::span<const Contender* const> plans, Granularit
 }
 
 // Among plans of one want. @return nothing: the default clocks, or no plan
-const Contender* best_rival(std::vector<const Contender*> plans) {
+const Contender* best_rival(std::vector<const Contender*> plans, bool default_holds) {
   constexpr double enough = 0.9, infinity = std::numeric_limits<double>::infinity();
-  const bool default_holds = plans.front()->default_holds;
   double within_fit_frac = default_holds ? 0.0 : -infinity;  // saved
   for (const Contender* plan : plans) {
     if (plan->fitted) within_fit_frac = std::max(within_fit_frac, 1.0 - plan->objective_frac);
@@ -121,21 +121,34 @@ Contender contender(const Goal& goal, const std::optional<Cost>& applied, const 
   return plan;
 }
 
+Saving saving_of(double low, double expected, double high) noexcept {
+  if (low >= 0.0 || high < 0.0) return Saving::known;
+  // Quantiles of a Gaussian, in standard deviations.
+  constexpr double three_in_four = 0.6745, end_of_90_pct = 1.6449;
+  return -expected * end_of_90_pct >= three_in_four * (high - expected) ? Saving::likely
+                                                                        : Saving::unlikely;
+}
+
 std::vector<PlanAnswer> choose_answers(std::span<const Contender> plans) {
   std::vector<PlanAnswer> answers;
   for (const Contender& first : plans) {
     if (std::ranges::find(answers, first.want, &PlanAnswer::want) != answers.end()) continue;
     PlanAnswer& answer = answers.emplace_back(PlanAnswer{.want = first.want});
-    std::vector<const Contender*> rivals;
+    std::array<std::vector<const Contender*>, 2> rivals;  // of likely saving: second
     for (const Contender& plan : plans) {
-      if (plan.want == first.want && plan.holds && plan.verdict.applicable &&
-          has_odds(plan.odds_in_time, plan.odds_frac))
-        rivals.push_back(&plan);
+      if (plan.want != first.want || !plan.holds || !plan.verdict.applicable ||
+          !has_odds(plan.odds_in_time, plan.odds_frac))
+        continue;
+      if (!first.default_holds || plan.saving == Saving::known)
+        rivals[0].push_back(&plan);
+      else if (plan.saving == Saving::likely)
+        rivals[1].push_back(&plan);
     }
-    const Contender* best = rivals.empty() ? nullptr : best_rival(rivals);
+    const Contender* best = best_rival(rivals[0], first.default_holds);
+    if (best == nullptr) best = best_rival(rivals[1], first.default_holds);
     if (best != nullptr) answer.plan = static_cast<std::size_t>(best - plans.data());
     answer.keeps_default = best == nullptr && first.default_holds;
-    answer.known = best == nullptr || best->saves;
+    answer.known = best == nullptr || best->saving == Saving::known;
   }
   return answers;
 }

@@ -45,6 +45,17 @@ struct BolderPlan {
   }
 };
 
+/// What the 90 % interval of a plan's energy says of its saving.
+enum class Saving : std::uint8_t {
+  known,    ///< zero is outside: the plan saves, or it does not
+  likely,   ///< zero is inside, and the plan saves with odds of three in four or more
+  unlikely  ///< with less
+};
+
+/// @param low, expected, high  changes of energy as applied, all in one unit: -5 saves 5. The part
+///   of the interval above what is expected counts as that of a Gaussian.
+[[nodiscard]] Saving saving_of(double low, double expected, double high) noexcept;
+
 /// A plan beside the default clocks, as the rule sees it. Plans that want the same compete.
 struct Contender {
   std::string want;             ///< want_text() of its goal
@@ -55,7 +66,7 @@ struct Contender {
   PlanVerdict verdict = {};
   std::optional<double> odds_in_time = {};  ///< as applied, 0 to 1; nothing: not known
   double odds_frac = 0.0;                   ///< that were asked for, 0 to 1
-  bool saves = true;                        ///< false: its 90 % interval holds saving and not
+  Saving saving = Saving::known;            ///< of a goal other than waste: known
   bool fitted = true;                       ///< at clocks that the GPU was fitted at, only
   std::int64_t clock_changes = 0;
   std::int64_t clocks = 1;  ///< different ones
@@ -88,12 +99,14 @@ struct PlanAnswer {
 
 /// The answer of each want, in the order in which wants come first. Among plans that hold, are
 /// applicable and have the odds asked for (or odds that are not known), the default clocks stand
-/// too, where they hold; they are in time with certainty:
+/// too, where they hold; they are in time with certainty, and plans that are unlikely to save do
+/// not stand beside them:
 /// 1. A plan beyond the fitted clocks leaves where one within them saves 0.9 times as much.
 /// 2. From the coarsest granularity to the finest, a plan takes the place of the one named before
 ///    it, at first the default clocks, where it saves `finer_saving_frac` more; one clock for all
 ///    where it saves `least_saving_frac`. Plans of a finer granularity that have one clock for all
 ///    count as that.
+///    Beside the default clocks those of known saving are asked first.
 /// 3. Of the plans of a granularity that are alike to the one of least objective: the one with the
 ///    fewest changes of clock, then with the fewest clocks, of global aggregation, with collectives
 ///    as captured, of the least objective. What is left is equal: the first one.

@@ -16,8 +16,12 @@ std::int64_t distinct(const Values& values) {
   return std::ssize(std::set(values.begin(), values.end()));
 }
 
-// Whether an interval of the change of energy says that a plan saves, or that it does not.
-bool is_decided(double low, double high) { return low >= 0.0 || high < 0.0; }
+// @param made, applied  energies without and with changes of clock, which move the interval
+Saving saving_as_applied(const Interval& of, double made_j, double applied_j, double default_j) {
+  const double applied_pct = change_pct(applied_j, default_j),
+               moved_pct = applied_pct - change_pct(made_j, default_j);
+  return saving_of(of.low_pct + moved_pct, applied_pct, of.high_pct + moved_pct);
+}
 
 }  // namespace
 
@@ -32,7 +36,8 @@ Contender contender_of(const Exploration& found, const PlanResult& plan) {
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = found.odds_frac;
   if (plan.interval && allowed_frac(plan.question))
-    one.saves = is_decided(plan.interval->energy.low_pct, plan.interval->energy.high_pct);
+    one.saving = saving_as_applied(plan.interval->energy, plan.sim.total.energy_j, applied.energy_j,
+                                   base.energy_j);
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   one.clock_changes = static_cast<std::int64_t>(applied.clock_switches);
   one.clocks = distinct(plan.plan.clock_of_site);
@@ -56,8 +61,11 @@ Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& pl
   one.verdict = plan.verdict;
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = found.odds_frac;
-  if (!plan.goal && result.found())
-    one.saves = is_decided(plan.interval.low.energy_frac, plan.interval.high.energy_frac);
+  if (!plan.goal && result.found()) {
+    const double moved_frac = change.energy_frac - plan.change.energy_frac;
+    one.saving = saving_of(plan.interval.low.energy_frac + moved_frac, change.energy_frac,
+                           plan.interval.high.energy_frac + moved_frac);
+  }
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   if (plan.counted) {
     one.clock_changes = static_cast<std::int64_t>(plan.counted->clock_changes);
@@ -99,7 +107,9 @@ Contender contender_of(const PipelinePlanner& planner, const PipelineResult& pla
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = plan.odds_frac;
   if (plan.interval && !plan.goal)
-    one.saves = is_decided(plan.interval->energy.low_pct, plan.interval->energy.high_pct);
+    one.saving =
+        saving_of(plan.interval->energy.low_pct, change_pct(plan.energy_j, defaults.energy_j),
+                  plan.interval->energy.high_pct);
   one.fitted = plan.fitted;
   one.clock_changes = static_cast<std::int64_t>(plan.run.clock_switches);
   std::set<std::tuple<double, double, double>> clocks;

@@ -178,6 +178,9 @@ Contender stored_contender(const std::vector<SqlValue>& row) {
                 .comm_sms = real_or_none(row[12])};
   one.odds_in_time = real_or_none(row[13]);
   one.odds_frac = real(row[14]);
+  constexpr std::size_t low = 15, expected = 16, high = 17;
+  if (real_or_none(row[low]))
+    one.saving = saving_of(real(row[low]), real(row[expected]), real(row[high]));
   return one;
 }
 

@@ -61,7 +61,7 @@ SELECT v.kind, v.run_id, CASE answered WHEN 1 THEN plan_id END AS plan_id, v.ask
        CASE answered WHEN 1 THEN energy_change_high_pct ELSE 0.0 END AS energy_change_high_pct, CASE answered WHEN 1 THEN time_change_pct ELSE 0.0 END AS time_change_pct,
        CASE answered WHEN 1 THEN time_change_low_pct ELSE 0.0 END AS time_change_low_pct, CASE answered WHEN 1 THEN time_change_high_pct ELSE 0.0 END AS time_change_high_pct,
        odds_pct, CASE answered WHEN 1 THEN odds_in_time_pct ELSE 100.0 END AS odds_in_time_pct,
-       CASE WHEN answered AND goal LIKE '%_waste' THEN ifnull(energy_change_low_pct >= 0.0 OR energy_change_high_pct < 0.0, 1) ELSE 1 END AS known,
+       CASE WHEN answered AND (goal LIKE '%_waste' OR goal = 'straggler') THEN ifnull(energy_change_low_pct >= 0.0 OR energy_change_high_pct < 0.0, 1) ELSE 1 END AS known,
        CASE answered WHEN 1 THEN clocks ELSE 1 END AS clocks, CASE answered WHEN 1 THEN clock_changes_per_s ELSE 0.0 END AS clock_changes_per_s,
        CASE answered WHEN 1 THEN time_s ELSE v.default_time_s END AS time_s, CASE answered WHEN 1 THEN energy_j ELSE v.default_energy_j END AS energy_j,
        v.default_time_s, v.default_energy_j, CASE answered WHEN 1 THEN gap_pct END AS gap_pct, CASE answered WHEN 1 THEN v.caveats END AS caveats,

@@ -111,9 +111,29 @@ std::string odds_asked(const ShownRun& run) {
   return run.odds_frac > 0.0 ? fmt::format(" with {:.4g} % odds", percent * run.odds_frac) : "";
 }
 
+// The plan that saves most beside default clocks that are the answer: too little, or it is not
+// likely to.
+const ShownPlan* best_guess(const ShownRun& run, const NamedPlans& named) {
+  const ShownPlan* best = nullptr;
+  double least_frac = 1.0 - least_saving_frac;
+  for (const ShownPlan& plan : run.plans) {
+    if (plan.as.want != named.headline->want || !plan.as.holds || !plan.as.verdict.applicable ||
+        !has_odds(plan.as.odds_in_time, plan.as.odds_frac) || plan.as.objective_frac >= least_frac)
+      continue;
+    best = &plan;
+    least_frac = plan.as.objective_frac;
+  }
+  return best;
+}
+
+bool is_unlikely(const ShownPlan* plan) {
+  return plan != nullptr && plan->as.saving == Saving::unlikely;
+}
+
 // What a plan would save that was not made for the odds asked for; empty: there is none.
 std::string bolder_text(const ShownRun& run, const NamedPlans& named) {
-  if (named.headline == nullptr) return "";
+  if (named.headline == nullptr || (named.plan == nullptr && is_unlikely(best_guess(run, named))))
+    return "";
   constexpr double worth_saying_frac = 1e-3;  // beyond the answer; less reads as the same
   const double saved_frac =
       named.plan == nullptr ? 0.0 : named.plan->applied().energy_j / run.defaults.energy_j - 1.0;
@@ -172,11 +192,7 @@ std::string set_text(const ShownRun& run, const NamedPlans& named) {
         clock_words(named.plan->clocks));
   if (named.plan != nullptr) return named.plan->setting;
   const std::string within = within_words(*named.asked);
-  const bool some_save = std::ranges::any_of(run.plans, [&](const ShownPlan& plan) {
-    return plan.as.want == named.headline->want && plan.as.holds && plan.as.verdict.applicable &&
-           has_odds(plan.as.odds_in_time, plan.as.odds_frac) &&
-           plan.as.objective_frac < 1.0 - least_saving_frac;
-  });
+  const ShownPlan* guess = best_guess(run, named);
   bool found = false, holds = false;
   for (const ShownPlan& plan : run.plans) {
     if (plan.as.want != named.headline->want) continue;
@@ -186,6 +202,12 @@ std::string set_text(const ShownRun& run, const NamedPlans& named) {
   if (found && !holds)
     return fmt::format("nothing: keep the {}; as applied, every plan {}", run.default_name,
                        within.empty() ? "exceeds its budget" : "is late");
+  if (is_unlikely(guess))
+    return fmt::format(
+        "nothing: keep the {}; no plan{}{} is likely to save energy, the best guess saves {}",
+        run.default_name, within.empty() ? "" : " in " + within, odds_asked(run),
+        saves_text(run, *guess));
+  const bool some_save = guess != nullptr;
   return within.empty()
              ? fmt::format("nothing: keep the {}; no plan is better{}", run.default_name,
                            some_save ? " by a point" : "")

@@ -30,7 +30,8 @@ std::string set_with(const ShownPlan& plan) {
   if (!plan.as.holds) return "late";
   if (!has_odds(plan.as.odds_in_time, plan.as.odds_frac)) return "late too often";
   if (plan.setting.find("To set: nothing") != std::string::npos) return "nothing to do";
-  if (!plan.as.saves) return "not known";
+  if (plan.as.saving == Saving::unlikely) return "unlikely to save";
+  if (plan.as.saving == Saving::likely) return "not known";
   const std::size_t tool = plan.setting.find("-smi");
   if (tool == std::string::npos) return "rubato apply";
   const std::size_t begin = plan.setting.rfind(' ', tool);

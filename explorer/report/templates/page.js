@@ -357,7 +357,7 @@ function runPage() {
   const inText = () => state.slack === 0 ? "in no more time" : `in ${limitText()}`;
   function titleOf(p) {
     if (!headline && isOpened()) return plans.length > 0 ? "Keep the default clocks: no plan is in time" : "No plan does what was asked for";
-    if (!p) return `Keep the default clocks: no plan ${isOpened() ? "" : `with one clock for ${state.per} `}saves energy ${inText()}`;
+    if (!p) return `Keep the default clocks: no plan ${isOpened() ? "" : `with one clock for ${state.per} `}is likely to save energy ${inText()}`;
     if (!isKnown(p)) return "Not known yet: measure before you set anything";
     const less = p.energy_change_pct < 0 ? `${fixed(-p.energy_change_pct, 1)} % less energy` : `energy ${percent(p.energy_change_pct)}`;
     if (isOpened() && headline && headline.slack_pct === null) return `${less}, time ${percent(p.time_change_pct)}, for ${words(headline.goal)}`;

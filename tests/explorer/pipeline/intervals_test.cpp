@@ -87,11 +87,13 @@ TEST(PipelineIntervals, APlanThatMaySaveNothingIsNotKnownToSave) {
   const double deadline_s = 1.1 * planner.baseline().time_s;
   PipelineResult plan = planner.plan({&deadline_s, 1}).front();
   ASSERT_TRUE(plan.found());
-  EXPECT_TRUE(contender_of(planner, plan).saves);  // of measured passes nothing is known
-  for (const auto& [low_pct, high_pct, decided] :
-       {std::tuple{-9.0, -3.0, true}, {-9.0, 0.5, false}, {0.0, 0.0, true}}) {
+  EXPECT_EQ(contender_of(planner, plan).saving, Saving::known);  // measured passes have no interval
+  for (const auto& [low_pct, high_pct, expected] : {std::tuple{-90.0, -3.0, Saving::known},
+                                                    {-90.0, 0.5, Saving::likely},
+                                                    {-90.0, 90.0, Saving::unlikely},
+                                                    {0.0, 0.0, Saving::known}}) {
     plan.interval = SavingInterval{.time = {}, .energy = {low_pct, low_pct, high_pct}};
-    EXPECT_EQ(contender_of(planner, plan).saves, decided) << high_pct;
+    EXPECT_EQ(contender_of(planner, plan).saving, expected) << high_pct;
   }
 }
 

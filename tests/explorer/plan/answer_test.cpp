@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numbers>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -41,6 +43,46 @@ TEST(Answer, HasTheOddsAskedFor) {
   EXPECT_EQ(answer_to({bold, safe}), 0);
 }
 
+// From the definition: the share of a Gaussian below zero whose 95 % quantile is the high end.
+TEST(Answer, SavesInThreeOfFourCasesWhereItIsLikelyTo) {
+  std::mt19937 random(40);
+  std::uniform_real_distribution<double> change(-10.0, 3.0), above(0.1, 12.0);
+  std::array<int, 3> counts{};
+  for (int i = 0; i < 2000; ++i) {
+    const double expected = change(random), high = expected + above(random), low = expected - 8.0;
+    const double sigma = (high - expected) / 1.6449;
+    const double odds = 0.5 * std::erfc(expected / sigma / std::numbers::sqrt2);
+    if (std::abs(odds - 0.75) < 1e-4) continue;
+    const Saving saving = saving_of(low, expected, high);
+    ++counts[static_cast<std::size_t>(saving)];
+    if (low >= 0.0 || high < 0.0)
+      EXPECT_EQ(saving, Saving::known);
+    else
+      EXPECT_EQ(saving, odds >= 0.75 ? Saving::likely : Saving::unlikely)
+          << expected << ' ' << high;
+  }
+  EXPECT_GT(*std::ranges::min_element(counts), 100);
+}
+
+// Known savings go first, and what is unlikely to save is no answer.
+TEST(Answer, IsOfKnownSavingWhereThatIsWorthIt) {
+  Contender unlikely = plan_of(0.9), likely = plan_of(0.92), known = plan_of(0.95);
+  unlikely.saving = Saving::unlikely;
+  likely.saving = Saving::likely;
+  EXPECT_EQ(answer_to({unlikely}), -1);
+  EXPECT_EQ(answer_to({unlikely, likely}), 1);
+  EXPECT_EQ(answer_to({unlikely, likely, known}), 2);
+  EXPECT_TRUE(choose_answers(std::vector{likely, known}).front().known);
+  EXPECT_FALSE(choose_answers(std::vector{likely}).front().known);
+  // Where the default clocks do not hold, what is least counts.
+  std::vector<Contender> needed{unlikely, likely, known};
+  for (Contender& plan : needed) plan.default_holds = false;
+  EXPECT_EQ(answer_to(needed), 0);
+  // Half a point per kernel is no answer, known or not.
+  known = plan_of(0.995, Granularity::kernel, 9);
+  EXPECT_EQ(answer_to({likely, known}), 0);
+}
+
 // Plans for two wants, no two alike in everything.
 std::vector<Contender> some_plans(std::mt19937& random) {
   std::uniform_real_distribution<double> objective(0.9, 1.001), close(-2e-4, 2e-4);
@@ -57,6 +99,7 @@ std::vector<Contender> some_plans(std::mt19937& random) {
     if (choice(random) == 0) plan.fitted = false;
     if (choice(random) == 0) plan.holds = false;
     if (choice(random) == 0) plan.verdict = {false, "it is short"};
+    plan.saving = static_cast<Saving>(std::max(0, choice(random) - 5));
     if (choice(random) < 2) plan.aggregation = "local";
     plan.want = choice(random) < 4 ? "strict_waste" : "relaxed_waste 5";
     plan.slack_frac = plan.want == "strict_waste" ? 0.0 : 0.05;
@@ -118,7 +161,10 @@ TEST(Answer, OfPlansThatCanBeSetAFinerOneHasToSaveAPointMore) {
   int finer_named = 0, coarser_kept = 0;
   for (int i = 0; i < 500; ++i) {
     std::vector<Contender> plans = some_plans(random);
-    for (Contender& plan : plans) plan.fitted = true;
+    for (Contender& plan : plans) {
+      plan.fitted = true;
+      plan.saving = Saving::known;
+    }
     for (const PlanAnswer& answer : choose_answers(plans)) {
       std::vector<Contender> rivals;
       std::ranges::copy_if(plans, std::back_inserter(rivals), [&](const Contender& plan) {
