@@ -191,9 +191,8 @@ std::optional<double> appraise(const Shared& shared, PlanIntervals& intervals,
   const Totals& applied = result.counted ? *result.counted : result.sim.total;
   const double added_pct = percent * (applied.time_s - result.sim.total.time_s) / base_s;
   const double slack_pct = percent * *slack_frac;
-  const bool untouched = std::ranges::all_of(result.plan.clock_of_site, [&](ClockId clock) {
-    return clock == found.grid.default_clock();
-  });
+  const Plan defaults = uniform_plan(shared.input.trace, found.grid.default_clock());
+  const bool untouched = result.plan.clock_of_site == defaults.clock_of_site;
   result.odds_in_time =
       untouched ? (slack_pct >= 0.0 ? 1.0 : 0.0) : outlook.times.odds_within(slack_pct - added_pct);
   if (result.status == SolveStatus::infeasible || change_pct(applied.time_s, base_s) > slack_pct)
@@ -225,6 +224,11 @@ struct AskedTrace {
   [[nodiscard]] double energy_frac(const PlanResult& one) const {
     return one.sim.total.energy_j / found.baseline.total.energy_j - 1.0;
   }
+  static void take_bound(const PlanResult& asked, PlanResult& other) {
+    other.lower_bound = asked.lower_bound;
+    other.gap_frac = std::max(0.0, 1.0 - other.lower_bound / other.objective);
+    if (other.gap_frac > asked.gap_frac) other.status = SolveStatus::feasible;
+  }
   PlanResult kept_defaults(std::size_t /*question*/, const PlanResult& asked) {
     return answered_with(uniform_plan(shared.input.trace, found.grid.default_clock()), asked);
   }
@@ -238,7 +242,7 @@ struct AskedTrace {
     apply(shared, found, other);
     const Totals& total = other.sim.total;
     other.objective = value_of_goal(question.goal, {total.time_s, total.energy_j}, 1.0);
-    other.gap_frac = std::max(0.0, 1.0 - other.lower_bound / other.objective);
+    take_bound(asked, other);
     (void)rubato::appraise(shared, intervals, found, other);
     return other;
   }
@@ -246,10 +250,10 @@ struct AskedTrace {
 
 PlanResult answer_with_odds(AskedTrace asked) {
   const std::array slack_frac{allowed_frac(asked.question).value_or(0.0)};
-  PlanResult plan = std::move(plans_with_odds(asked, std::vector{asked.plan(asked.question.goal)},
-                                              slack_frac, slack_frac, asked.shared.input.odds_frac,
-                                              MarginSearch::tries, asked.context)
-                                  .front());
+  PlanResult plan =
+      plans_with_odds(asked, std::vector{asked.plan(asked.question.goal)}, slack_frac, slack_frac,
+                      asked.shared.input.odds_frac, MarginSearch::tries, asked.context)
+          .front();
   plan.solve_time_s = asked.solve_time_s;
   return plan;
 }
@@ -286,9 +290,9 @@ PlanResult answer_beside_coarser(const AskedTrace& asked, std::vector<PlanResult
     if (plan == known.end())
       plan = known.insert(known.end(), answer_with_odds({question, asked.shared, asked.intervals,
                                                          found, asked.gap_frac, asked.context}));
-    const auto is_better = [&](const PlanResult& other) {
-      const Contender contender = contender_of(found, other);
-      return counts(contender) && (!counts(own) || contender.objective_frac < own.objective_frac);
+    const auto is_better = [&](const PlanResult& plan) {
+      const Contender other = contender_of(found, plan);
+      return counts(other) && (!counts(own) || other.objective_frac < own.objective_frac);
     };
     if (!plan->found() || !is_better(*plan)) continue;
     PlanResult taken = asked.answered_with(plan->plan, best);

@@ -19,11 +19,11 @@ namespace {
 // Plans as they are played.
 std::vector<GraphPlanOutcome> played_answers(Rehearsal& rehearsal, GraphPlanner& planner,
                                              std::span<const GraphQuestion> questions,
-                                             const RunContext& context) {
+                                             const PlanUse& use, const RunContext& context) {
   std::vector<GraphPlanOutcome> outcomes, within;
   std::vector<GraphPlanOutcome*> automatic;
   std::vector<const GraphPlanOutcome*> known;
-  for (GraphPlanResult& result : planner.plan(questions, context))
+  for (GraphPlanResult& result : planner.plan(questions, context, use))
     outcomes.push_back(rehearsal.played(std::move(result)));
   for (GraphPlanOutcome& one : outcomes) {
     if (one.result.question.grain == Granularity::segment)
@@ -39,7 +39,7 @@ std::vector<GraphPlanOutcome> played_answers(Rehearsal& rehearsal, GraphPlanner&
       automatic.size(),
       [&](std::size_t i) {
         Rehearsal own(planner.model(), planner);
-        *automatic[i] = own.in_time(std::move(*automatic[i]), known, context);
+        if (!use.tries) *automatic[i] = own.in_time(std::move(*automatic[i]), known, context);
         own.set_as_played(*automatic[i]);
       },
       LoopTasks::singly);
@@ -51,6 +51,19 @@ std::vector<GraphPlanOutcome> played_answers(Rehearsal& rehearsal, GraphPlanner&
 
 constexpr double rounding = 1e-9;  // as planners count
 
+std::vector<double> slacks_of(std::span<const GraphQuestion> questions) {
+  std::vector<double> slacks_frac;
+  for (const GraphQuestion& question : questions) slacks_frac.push_back(question.slack_frac);
+  return slacks_frac;
+}
+
+// In place of its own the bound of what was asked for.
+void take_bound(const GraphPlanResult& asked, GraphPlanResult& result) {
+  result.lower_bound_j = asked.lower_bound_j;
+  result.gap_frac = std::max(1.0 - asked.lower_bound_j / result.run.total_energy_j, 0.0);
+  if (result.gap_frac > optimal_gap_frac) result.status = SolveStatus::feasible;
+}
+
 // Another plan as the answer: the question, its bound and the bolder plan stay.
 void answer_with(const GraphPlanOutcome& plan, GraphPlanOutcome& outcome) {
   const GraphPlanResult asked = std::move(outcome.result);
@@ -60,9 +73,7 @@ void answer_with(const GraphPlanOutcome& plan, GraphPlanOutcome& outcome) {
   GraphPlanResult& result = outcome.result;
   result.question = asked.question;
   result.deadline_s = asked.deadline_s;
-  result.lower_bound_j = asked.lower_bound_j;
-  result.gap_frac = std::max(1.0 - asked.lower_bound_j / result.run.total_energy_j, 0.0);
-  if (result.gap_frac > optimal_gap_frac) result.status = SolveStatus::feasible;
+  take_bound(asked, result);
 }
 
 // Questions as plans_with_odds() asks them.
@@ -82,23 +93,22 @@ class AskedGraph {
                                         std::span<const double> first_frac, int tries) {
     if (questions.empty()) return {};
     questions_ = questions;
-    std::vector<double> slacks_frac;
+    const std::vector<double> slacks_frac = slacks_of(questions);
     std::vector<MarginTarget> first;
-    for (const GraphQuestion& question : questions) {
-      first.push_back({first.size(), first_frac[first.size()]});
-      slacks_frac.push_back(question.slack_frac);
-    }
-    return plans_with_odds(*this, planned(first), first_frac, slacks_frac, odds_frac_, tries,
-                           context_);
+    for (const double target_frac : first_frac) first.push_back({first.size(), target_frac});
+    return plans_with_odds(*this, planned(first, {.bounded_frac = slacks_frac}), first_frac,
+                           slacks_frac, odds_frac_, tries, context_);
   }
 
-  std::vector<GraphPlanOutcome> planned(std::span<const MarginTarget> targets) {
+  std::vector<GraphPlanOutcome> planned(std::span<const MarginTarget> targets,
+                                        const PlanUse& use = {.tries = true}) {
     std::vector<GraphQuestion> asked;
     for (const MarginTarget& target : targets) {
       asked.push_back(questions_[target.question]);
       asked.back().slack_frac = target.slack_frac;
     }
-    std::vector<GraphPlanOutcome> plans = played_answers(rehearsal_, planner_, asked, context_);
+    std::vector<GraphPlanOutcome> plans =
+        played_answers(rehearsal_, planner_, asked, use, context_);
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const GraphQuestion& question = questions_[targets[i].question];
       GraphPlanOutcome& one = plans[i];
@@ -125,7 +135,6 @@ class AskedGraph {
     one.odds_in_time = untouched
                            ? (slack_frac >= 0.0 ? 1.0 : 0.0)
                            : one.interval.times.odds_within(percent * (slack_frac - added_frac));
-    if (applied_frac > slack_frac + rounding) return std::nullopt;
     return one.interval.times.kept_with(odds_frac_) / percent + added_frac;
   }
 
@@ -133,12 +142,15 @@ class AskedGraph {
     return one.change_as_played().energy_frac;
   }
 
+  static void take_bound(const GraphPlanOutcome& asked, GraphPlanOutcome& other) {
+    rubato::take_bound(asked.result, other.result);
+  }
+
   GraphPlanOutcome kept_defaults(std::size_t question, const GraphPlanOutcome& asked) {
     GraphPlanResult kept = asked.result;
     kept.status = SolveStatus::feasible;
     kept.plan = uniform_plan(planner_.model().graph(), planner_.grid().default_clock());
     kept.run = planner_.baseline();
-    kept.gap_frac = std::max(1.0 - kept.lower_bound_j / kept.run.total_energy_j, 0.0);
     GraphPlanOutcome outcome = rehearsal_.played(std::move(kept));
     outcome.change = change_against(outcome.result.run, planner_.baseline());
     (void)appraise(question, outcome);
@@ -194,12 +206,6 @@ class AskedGraph {
   const RunContext& context_;
   std::span<const GraphQuestion> questions_;
 };
-
-std::vector<double> slacks_of(std::span<const GraphQuestion> questions) {
-  std::vector<double> slacks_frac;
-  for (const GraphQuestion& question : questions) slacks_frac.push_back(question.slack_frac);
-  return slacks_frac;
-}
 
 // The most time that a plan of another grain which has the odds was made for; the slack itself
 // where one clock for all has the odds at once.
@@ -330,7 +336,9 @@ std::vector<GraphPlanOutcome> rehearsed_answers(const GraphModel& model, GraphPl
   std::vector<double> first_frac;
   for (const GraphQuestion& question : segments)
     first_frac.push_back(target_of(question, of_one_clock, of_quick));
-  std::vector<GraphPlanOutcome> of_segments = asked.answers(segments, first_frac, 0), outcomes;
+  std::vector<GraphPlanOutcome> of_segments =
+                                    asked.answers(segments, first_frac, MarginSearch::tries),
+                                outcomes;
   auto next_quick = of_quick.begin(), next_segments = of_segments.begin();
   for (std::size_t q = 0; q < questions.size(); ++q) {
     if (questions[q].grain == Granularity::run) {

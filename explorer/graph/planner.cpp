@@ -19,26 +19,44 @@ namespace rubato {
 
 namespace {
 
-constexpr int most_repairs = 60;  // replays of a late plan while it is sped up
+constexpr int most_repairs = 6;  // replays of a late plan while it is sped up
 
-// For each unit the clock with the least cost + price x time.
-std::vector<ClockId> cheapest_clocks(const LaunchCosts& costs, const LaunchUnits& units,
-                                     const LaunchPrices& prices) {
-  std::vector<ClockId> clock_of_unit(units.size());
-  for (std::uint32_t u = 0; u < units.size(); ++u) {
-    double least_j = std::numeric_limits<double>::infinity();
-    for (std::size_t c = 0; c < costs.clocks(); ++c) {
-      const auto clock = id_at<ClockId>(c);
-      double sum_j = 0.0;
-      for (const std::uint32_t launch : units.members(u))
-        sum_j += costs.cost_j(launch, clock) + prices.flow_w[launch] * costs.time_s(launch, clock);
-      if (sum_j >= least_j) continue;
-      least_j = sum_j;
-      clock_of_unit[u] = clock;
+// Cost and priced time of units at every clock.
+class PricedUnits {
+ public:
+  PricedUnits(const LaunchCosts& costs, const LaunchUnits& units, const LaunchPrices& prices)
+      : clocks_(costs.clocks()), sums_(units.size() * clocks_) {
+    for (std::uint32_t u = 0; u < units.size(); ++u) {
+      for (const std::uint32_t launch : units.members(u)) {
+        for (std::size_t c = 0; c < clocks_; ++c) {
+          Sum& sum = sums_[u * clocks_ + c];
+          sum.cost_j += costs.cost_j(launch, id_at<ClockId>(c));
+          sum.time_j += prices.flow_w[launch] * costs.time_s(launch, id_at<ClockId>(c));
+        }
+      }
     }
   }
-  return clock_of_unit;
-}
+
+  // For each unit the clock with the least cost + factor x priced time.
+  [[nodiscard]] std::vector<ClockId> cheapest(double factor) const {
+    std::vector<ClockId> clock_of_unit;
+    const auto step = static_cast<std::ptrdiff_t>(clocks_);
+    for (auto unit = sums_.begin(); unit != sums_.end(); unit += step) {
+      const auto least = std::ranges::min_element(
+          unit, unit + step, {}, [&](const Sum& sum) { return sum.cost_j + factor * sum.time_j; });
+      clock_of_unit.push_back(id_at<ClockId>(static_cast<std::size_t>(least - unit)));
+    }
+    return clock_of_unit;
+  }
+
+ private:
+  struct Sum {
+    double cost_j = 0.0, time_j = 0.0;
+  };
+
+  std::size_t clocks_;
+  std::vector<Sum> sums_;  // shape [units x clocks]
+};
 
 // All prices have one factor: the least with which the plan ends in time is searched for.
 // @param in_time  keeps a plan if it is better, and says whether it ends in time
@@ -48,11 +66,10 @@ void search_factors(const LaunchCosts& costs, const LaunchUnits& units, const La
   constexpr int factors = 12;
   constexpr double wider = 1.5;
   constexpr double unknown = std::numeric_limits<double>::infinity();
+  const PricedUnits priced(costs, units, prices);
   double low = 0.0, high = unknown, factor = 1.0;
   for (int i = 0; i < factors && !context.stop_requested(); ++i) {
-    LaunchPrices scaled = prices;
-    scale(scaled, factor);
-    (in_time(cheapest_clocks(costs, units, scaled)) ? high : low) = factor;
+    (in_time(priced.cheapest(factor)) ? high : low) = factor;
     factor = high == unknown ? factor * wider : low == 0.0 ? factor / wider : std::sqrt(low * high);
   }
 }
@@ -295,10 +312,11 @@ void GraphPlanner::search_answer(GraphPlanResult& result, const RunContext& cont
 }
 
 // The bound of launches alone.
-double GraphPlanner::bound_apart_j(const GraphPlanResult& result, const RunContext& context) const {
-  const auto alone = prices_->alone.plan_within(target_s(result.deadline_s));
-  const UnitDeadline deadline{result.deadline_s, prices_->alone.frontier().least_time_s};
-  const double launches_j = bound_j(result.deadline_s);
+double GraphPlanner::bound_apart_j(const GraphPlanResult& result, double deadline_s,
+                                   const RunContext& context) const {
+  const auto alone = prices_->alone.plan_within(target_s(deadline_s));
+  const UnitDeadline deadline{deadline_s, prices_->alone.frontier().least_time_s};
+  const double launches_j = bound_j(deadline_s);
   if (!alone || shares_no_clocks(result.question)) return launches_j;
   if (result.question.grain != Granularity::segment)
     return std::max(launches_j, unit_bound_j(alone_, units_of(result.question), prices_of(*alone),
@@ -308,10 +326,12 @@ double GraphPlanner::bound_apart_j(const GraphPlanResult& result, const RunConte
                                                deadline, context));
 }
 
-double GraphPlanner::lower_bound_j(const GraphPlanResult& result, const RunContext& context) {
+// @param deadline_s  that of the plan or, but for one clock for all, a longer one
+double GraphPlanner::lower_bound_j(const GraphPlanResult& result, double deadline_s,
+                                   const RunContext& context) const {
   // Every single clock was tried.
   if (result.question.grain == Granularity::run) return result.run.total_energy_j;
-  return bound_apart_j(result, context);
+  return bound_apart_j(result, deadline_s, context);
 }
 
 GraphPlanResult GraphPlanner::begun(const GraphQuestion& question) const {

@@ -46,6 +46,15 @@ struct GraphPlanResult {
   [[nodiscard]] bool found() const noexcept { return !plan.clock_of_activity.empty(); }
 };
 
+/// What plans are made for.
+struct PlanUse {
+  /// Slack of the deadline that each plan's bound is for, its own or longer; empty: its own.
+  std::span<const double> bounded_frac = {};
+  /// To see what plans for less time come to: without bounds, and none takes the plan of another
+  /// question.
+  bool tries = false;
+};
+
 /// One graph on one type of GPU: its baseline, every single clock, plans.
 class GraphPlanner {
  public:
@@ -86,7 +95,8 @@ class GraphPlanner {
   /// @throws UsageError for a slack that is not a number > -1, or automatic plans where nothing is
   ///         known of changes of clock
   [[nodiscard]] std::vector<GraphPlanResult> plan(std::span<const GraphQuestion> questions,
-                                                  const RunContext& context = {});
+                                                  const RunContext& context = {},
+                                                  const PlanUse& use = {});
 
   /// Plans of coarser or shorter questions that were also answered for the ones last asked, since
   /// they could save more (questions_within); without bounds.
@@ -132,13 +142,17 @@ class GraphPlanner {
   void answer_automatic(GraphPlanResult& result, const RunContext& context);
   [[nodiscard]] double any_clock_frac() const;
   void keep_known_plans(GraphPlanResult& result, std::span<const GraphPlanResult> known);
-  [[nodiscard]] double bound_apart_j(const GraphPlanResult& result,
+  [[nodiscard]] double bound_apart_j(const GraphPlanResult& result, double deadline_s,
                                      const RunContext& context) const;
-  [[nodiscard]] double lower_bound_j(const GraphPlanResult& result, const RunContext& context);
+  [[nodiscard]] double lower_bound_j(const GraphPlanResult& result, double deadline_s,
+                                     const RunContext& context) const;
   [[nodiscard]] bool could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
+                                std::optional<double>& within_bound_j,
                                 const RunContext& context) const;
   [[nodiscard]] std::vector<GraphPlanResult> answers_within(std::span<GraphPlanResult> asked,
                                                             const RunContext& context);
+  void take_known_plans(std::span<GraphPlanResult> results, std::span<const std::size_t> order,
+                        const RunContext& context);
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan);
   bool keep_if_better(GraphPlanResult& result, GraphPlan plan, GraphRun run) const;
   void try_uniform(GraphPlanResult& result);

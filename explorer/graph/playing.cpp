@@ -84,15 +84,14 @@ std::span<const StepScore::Change> StepScore::find(std::string_view pass,
 
 PlayedRun play(const GraphModel& model, GraphSimulator& simulator,
                std::span<const StepScore> scores, ClockId other, const SwitchModel& switching,
-               const GraphRun& start) {
-  constexpr int most_rounds = 6;
+               const GraphRun& start, int rounds) {
   constexpr double settled = 1e-6;  // of the span, between two rounds
   Player player(scores, other);
   PlayedRun played{uniform_plan(model.graph(), other), start, 0.0};
   // Without phases the run is cut into passes alone.
   played.run.phases.clear();
   double before_s = -1.0;
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     played.plan.timed = player.clocks(plan_segments(model, played.run));
     played.run = simulator.run(played.plan, {.switching = switching});
     if (std::abs(played.run.span_s - before_s) <= settled * played.run.span_s) break;

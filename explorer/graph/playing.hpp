@@ -57,8 +57,9 @@ struct PlayedRun {
 /// @param scores  shape [gpus]
 /// @param other   clock of GPUs whose score has none of their passes
 /// @param start   a run of the graph: the first times of its passes
+/// @param rounds  runs at most
 [[nodiscard]] PlayedRun play(const GraphModel& model, GraphSimulator& simulator,
                              std::span<const StepScore> scores, ClockId other,
-                             const SwitchModel& switching, const GraphRun& start);
+                             const SwitchModel& switching, const GraphRun& start, int rounds = 6);
 
 }  // namespace rubato

@@ -89,8 +89,7 @@ void GraphPlanner::keep_known_plans(GraphPlanResult& result,
 
 namespace {
 
-// A bound for a longer time holds for a shorter one too. How far segments are searched depends on
-// their gaps, which must not depend on what else is asked.
+// A bound for a longer time holds for a shorter one too.
 void share_bounds(std::span<GraphPlanResult> results) {
   for (GraphPlanResult& result : results) {
     if (result.question.grain == Granularity::run || result.question.grain == Granularity::segment)
@@ -139,13 +138,17 @@ GraphPlan GraphPlanner::local_plan(const GraphQuestion& question, const Goal& go
 }
 
 // Whether a plan for `within` could be better than what is found for `asked`: bounds do not say no.
+// @param within_bound_j  worked out once
 bool GraphPlanner::could_save(const GraphPlanResult& within, const GraphPlanResult& asked,
+                              std::optional<double>& within_bound_j,
                               const RunContext& context) const {
   if (asked.question.grain == Granularity::run || !looks_at(asked.question, within.question))
     return false;
   if (!asked.found() || asked.question.grain == Granularity::segment) return true;
   const double enough_j = asked.run.total_energy_j * (1.0 - optimal_gap_frac);
-  return bound_j(within.deadline_s) < enough_j && bound_apart_j(within, context) < enough_j;
+  if (bound_j(within.deadline_s) >= enough_j) return false;
+  if (!within_bound_j) within_bound_j = bound_apart_j(within, within.deadline_s, context);
+  return *within_bound_j < enough_j;
 }
 
 // Answers those questions within the ones asked that could_save(). Results of the ones asked take
@@ -155,19 +158,26 @@ std::vector<GraphPlanResult> GraphPlanner::answers_within(std::span<GraphPlanRes
   if (context.stop_requested()) return {};  // prices may be missing
   std::vector<GraphQuestion> questions;
   for (const GraphPlanResult& result : asked) questions.push_back(result.question);
-  const auto useful = [&](const GraphPlanResult& within) {
-    return std::ranges::any_of(
-        asked, [&](const GraphPlanResult& one) { return could_save(within, one, context); });
+  struct Candidate {
+    GraphPlanResult result;
+    std::optional<double> bound_j = {};
   };
-  std::vector<GraphPlanResult> candidates, answers;
+  const auto useful = [&](Candidate& within) {
+    return std::ranges::any_of(asked, [&](const GraphPlanResult& one) {
+      return could_save(within.result, one, within.bound_j, context);
+    });
+  };
+  std::vector<Candidate> candidates;
+  std::vector<GraphPlanResult> answers;
   for (const GraphQuestion& question :
        questions_within(questions, model_.graph().gpus().size(), any_clock_frac())) {
-    candidates.push_back(begun(question));
+    candidates.push_back({begun(question)});
     if (!useful(candidates.back())) candidates.pop_back();
   }
-  for (GraphPlanResult& one : candidates) {
+  for (Candidate& candidate : candidates) {
     if (context.stop_requested()) break;
-    if (!useful(one)) continue;
+    if (!useful(candidate)) continue;
+    GraphPlanResult& one = candidate.result;
     answer(one, context);
     for (GraphPlanResult& result : asked) {
       if (result.question.grain != Granularity::segment)
@@ -178,10 +188,31 @@ std::vector<GraphPlanResult> GraphPlanner::answers_within(std::span<GraphPlanRes
   return answers;
 }
 
+// Results take plans of each other, and of what was not asked, where they save more.
+// @param order  coarsest first, then those of the least time
+void GraphPlanner::take_known_plans(std::span<GraphPlanResult> results,
+                                    std::span<const std::size_t> order, const RunContext& context) {
+  within_ = answers_within(results, context);
+  for (GraphPlanResult& one : within_) {  // as if asked for
+    keep_known_plans(one, results);
+    keep_known_plans(one, within_);
+  }
+  for (const std::size_t q : order) {
+    keep_known_plans(results[q], results);
+    keep_known_plans(results[q], within_);
+  }
+}
+
 std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> questions,
-                                                const RunContext& context) {
+                                                const RunContext& context, const PlanUse& use) {
   std::vector<GraphPlanResult> results;
-  for (const GraphQuestion& question : questions) results.push_back(begun(question));
+  std::vector<double> bounded_s;
+  for (const GraphQuestion& question : questions) {
+    const std::size_t q = results.size();
+    results.push_back(begun(question));
+    bounded_s.push_back(use.bounded_frac.empty() ? results[q].deadline_s
+                                                 : baseline_.span_s * (1.0 + use.bounded_frac[q]));
+  }
   const bool many_clocks = std::ranges::any_of(
       questions, [](const GraphQuestion& q) { return q.grain != Granularity::run; });
   if (many_clocks) prepare(context);
@@ -189,11 +220,12 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
   std::iota(order.begin(), order.end(), std::size_t{0});
   sort_by(order, [&](std::size_t q) { return results[q].deadline_s; });
   sort_by(order, [&](std::size_t q) { return results[q].question.grain; });
-  const auto of_each = [&](const std::function<void(GraphPlanResult&)>& body) {
+  const auto of_each = [&](const std::function<void(GraphPlanResult&, double)>& body) {
     parallel_for(
-        order.size(), [&](std::size_t i) { body(results[order[i]]); }, LoopTasks::singly);
+        order.size(), [&](std::size_t i) { body(results[order[i]], bounded_s[order[i]]); },
+        LoopTasks::singly);
   };
-  of_each([&](GraphPlanResult& result) {
+  of_each([&](GraphPlanResult& result, double bounded_at_s) {
     const Granularity grain = result.question.grain;
     if (grain == Granularity::run || grain == Granularity::segment)
       try_uniform(result);
@@ -201,24 +233,15 @@ std::vector<GraphPlanResult> GraphPlanner::plan(std::span<const GraphQuestion> q
       answer(result, context);
     result.status = SolveStatus::time_limit;  // stopped: what is known by now, without a bound
     if (context.stop_requested() || grain == Granularity::segment) return;
-    result.lower_bound_j = lower_bound_j(result, context);
+    if (!use.tries) result.lower_bound_j = lower_bound_j(result, bounded_at_s, context);
     result.status = SolveStatus::infeasible;
   });
   within_.clear();
-  if (many_clocks) within_ = answers_within(results, context);
-  for (GraphPlanResult& one : within_) {  // as if asked for
-    keep_known_plans(one, results);
-    keep_known_plans(one, within_);
-  }
-
-  for (const std::size_t q : order) {
-    keep_known_plans(results[q], results);
-    keep_known_plans(results[q], within_);
-  }
-  of_each([&](GraphPlanResult& result) {
+  if (many_clocks && !use.tries) take_known_plans(results, order, context);
+  of_each([&](GraphPlanResult& result, double bounded_at_s) {
     if (context.stop_requested() || result.question.grain != Granularity::segment) return;
     answer_automatic(result, context);
-    result.lower_bound_j = lower_bound_j(result, context);
+    if (!use.tries) result.lower_bound_j = lower_bound_j(result, bounded_at_s, context);
     result.status = SolveStatus::infeasible;
   });
   share_bounds(results);

@@ -46,6 +46,13 @@ GraphPlanResult without_plan(GraphPlanResult result) {
   return result;
 }
 
+// Segments of a GPU stand together.
+bool changes_clocks(std::span<const PlanSegment> segments) {
+  return std::ranges::adjacent_find(segments, [](const PlanSegment& a, const PlanSegment& b) {
+           return a.gpu == b.gpu && a.clock != b.clock;
+         }) != segments.end();
+}
+
 // "rank 2", or of several GPUs of a process "rank 2, GPU 1"; empty for a single one.
 std::string label_of(const ExecutionGraph& graph, const GraphGpu& gpu) {
   if (graph.gpus().size() == 1) return "";
@@ -75,16 +82,19 @@ GraphPlanOutcome Rehearsal::played(GraphPlanResult result) {
       target.step.push_back({.time_s = one.time_s, .clock = planner_.grid()[one.clock]});
   }
   outcome.verdict = applicable(targets, switching_in_earnest(*planner_.switching(), model_.spec()));
-  outcome.counted = counted_changes(plan, play(outcome.segments, run).run, planner_.baseline());
+  outcome.counted = counted_changes(
+      plan, changes_clocks(outcome.segments) ? play(outcome, run).run : run, planner_.baseline());
   return outcome;
 }
 
-PlayedRun Rehearsal::play(std::span<const PlanSegment> segments, const GraphRun& start) {
+PlayedRun Rehearsal::play(const GraphPlanOutcome& plan, const GraphRun& start) {
+  // What cannot be set changes clocks too often for its times ever to settle.
+  constexpr int to_settle = 6, at_once = 1;
   std::vector<StepScore> scores;
   for (std::size_t g = 0; g < model_.graph().gpus().size(); ++g)
-    scores.emplace_back(played_step(segments, id_at<GpuId>(g)));
+    scores.emplace_back(played_step(plan.segments, id_at<GpuId>(g)));
   return rubato::play(model_, simulator_, scores, planner_.grid().default_clock(),
-                      *planner_.switching(), start);
+                      *planner_.switching(), start, plan.verdict.applicable ? to_settle : at_once);
 }
 
 void Rehearsal::set_as_played(GraphPlanOutcome& outcome) {
@@ -92,7 +102,7 @@ void Rehearsal::set_as_played(GraphPlanOutcome& outcome) {
   if (!outcome.counted || !result.found()) return;
   const GraphRun planned =
       simulator_.run(result.plan, {.phases = true, .switching = result.switching});
-  result.plan = play(outcome.segments, planned).plan;
+  result.plan = play(outcome, planned).plan;
   result.switching = *planner_.switching();
   result.run = simulator_.run(result.plan, {.phases = true, .switching = result.switching});
   const ExecutionGraph& graph = model_.graph();

@@ -42,7 +42,7 @@ class Rehearsal {
                                          const RunContext& context);
 
  private:
-  PlayedRun play(std::span<const PlanSegment> segments, const GraphRun& start);
+  PlayedRun play(const GraphPlanOutcome& plan, const GraphRun& start);
   [[nodiscard]] bool holds(const GraphPlanOutcome& one) const;
   void keep_if_better(GraphPlanOutcome& best, GraphPlanOutcome other) const;
   void tighten(const GraphQuestion& question, const CountedChanges& late,

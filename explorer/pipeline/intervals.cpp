@@ -265,9 +265,13 @@ class AskedPipeline {
     kept.plan = defaults_;
     kept.run = planner_.baseline();
     kept.energy_j = kept.run.energy_j;
-    kept.gap_frac = 1.0 - asked.lower_bound_j / kept.energy_j;
     (void)appraise(question, kept);
     return kept;
+  }
+  static void take_bound(const PipelineResult& asked, PipelineResult& other) {
+    other.lower_bound_j = std::min(asked.lower_bound_j, other.energy_j);
+    other.gap_frac = std::max(0.0, 1.0 - other.lower_bound_j / other.energy_j);
+    if (other.gap_frac > asked.gap_frac) other.status = SolveStatus::feasible;
   }
 
  private:

@@ -36,19 +36,14 @@ PricedSequence::PricedSequence(const LaunchSequence& sequence, Price price,
   price_changes();
 }
 
-PricedSequence::PricedSequence(const LaunchSequence& sequence, std::span<const double> launch_costs,
+PricedSequence::PricedSequence(const LaunchSequence& sequence, std::vector<double> launch_costs,
                                std::vector<double> change_w)
-    : sequence_(&sequence), clocks_(all_clocks(sequence)), change_w_(std::move(change_w)) {
-  const ProfileTable& table = sequence.problem().per_launch;
-  assert(launch_costs.size() == table.rows() * clocks_.size());
+    : sequence_(&sequence),
+      clocks_(all_clocks(sequence)),
+      rows_(std::move(launch_costs)),
+      change_w_(std::move(change_w)) {
+  assert(rows_.size() == sequence.problem().per_launch.rows() * clocks_.size());
   assert(change_w_.size() == sequence.size());
-  for (std::size_t row = 0; row < table.rows(); ++row) {
-    const std::span<const double> times_s = table.times_s(row);
-    const std::span<const double> costs =
-        launch_costs.subspan(row * clocks_.size(), clocks_.size());
-    times_s_.insert(times_s_.end(), times_s.begin(), times_s.end());
-    rows_.insert(rows_.end(), costs.begin(), costs.end());
-  }
   price_changes();
 }
 

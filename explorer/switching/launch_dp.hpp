@@ -33,7 +33,7 @@ class PricedSequence {
   /// times are used, for the lengths of runs.
   /// @param launch_costs  energy + priced time, J, shape [table rows x clocks]
   /// @param change_w      price of the stall of a change before each launch, W, shape [launches]
-  PricedSequence(const LaunchSequence& sequence, std::span<const double> launch_costs,
+  PricedSequence(const LaunchSequence& sequence, std::vector<double> launch_costs,
                  std::vector<double> change_w);
 
   [[nodiscard]] const LaunchSequence& sequence() const noexcept { return *sequence_; }
@@ -46,7 +46,8 @@ class PricedSequence {
   }
   /// Time of a launch of a table row at every clock, s.
   [[nodiscard]] std::span<const double> times_s(std::size_t row) const noexcept {
-    return {times_s_.data() + row * clocks_.size(), clocks_.size()};
+    return times_s_.empty() ? sequence_->problem().per_launch.times_s(row)
+                            : std::span(times_s_).subspan(row * clocks_.size(), clocks_.size());
   }
   /// Priced changes of one kind to every clock.
   [[nodiscard]] std::span<const double> into(std::size_t kind) const noexcept {
@@ -67,10 +68,11 @@ class PricedSequence {
   const LaunchSequence* sequence_;
   Price price_;
   std::vector<std::uint32_t> clocks_;
-  std::vector<double> rows_, times_s_;  ///< [table rows x clocks]
-  std::vector<double> into_;            ///< [kinds x clocks]
-  std::vector<std::uint32_t> groups_;   ///< [kinds x clocks]
-  std::vector<double> change_w_;        ///< [launches], or empty: as price_
+  std::vector<double> rows_;           ///< [table rows x clocks]
+  std::vector<double> times_s_;        ///< [table rows x clocks], or empty: those of the sequence
+  std::vector<double> into_;           ///< [kinds x clocks]
+  std::vector<std::uint32_t> groups_;  ///< [kinds x clocks]
+  std::vector<double> change_w_;       ///< [launches], or empty: as price_
 };
 
 /// Clocks that are enough for a cheapest plan at this price. A clock is left out if another one

@@ -10,10 +10,9 @@ namespace rubato {
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
-constexpr double most_cells = 6e8;  // launches x clocks gone through, all rounds together
-constexpr int least_rounds = 12, most_rounds = 60;  // subgradient steps
-constexpr double first_step = 0.25;                 // share of the whole price put on a late path
-constexpr double step_decay = 0.93;
+constexpr int rounds = 16;           // subgradient steps
+constexpr double first_step = 0.25;  // share of the whole price put on a late path
+constexpr double step_decay = 0.76;
 
 // When activities can run at all: earliest starts and, for a deadline, latest ends.
 struct Windows {
@@ -58,14 +57,11 @@ class SequenceBound {
     const Windows windows(costs, deadline.time_s);
     for (LeadingLaunches& launches : leading_launches(costs, no_repeats(graph_))) {
       if (launches.launches.empty()) continue;
-      leading_ += launches.launches.size();
       gpus_.push_back(bounded(grid, switching, std::move(launches), windows));
     }
   }
 
   double run(const RunContext& context) {
-    const double cells = static_cast<double>(std::max<std::size_t>(leading_, 1) * costs_.clocks());
-    const int rounds = std::clamp(static_cast<int>(most_cells / cells), least_rounds, most_rounds);
     double best_j = -unbounded, raise = first_step;
     for (int round = 0; round < rounds && !context.stop_requested(); ++round) {
       best_j = std::max(best_j, evaluate());
@@ -161,7 +157,6 @@ class SequenceBound {
   LaunchPrices prices_;
   UnitDeadline deadline_;
   std::vector<BoundedGpu> gpus_;
-  std::size_t leading_ = 0;
   std::vector<double> duration_s_, start_s_, end_s_;
 };
 

@@ -58,7 +58,8 @@ class CapturedSweep : public SweepFixture {
                                   .grid = "coarse",
                                   .power_limit_w = {},
                                   .switching = all.settings[unit.setting].switching,
-                                  .questions = {question}};
+                                  .questions = {question},
+                                  .odds_frac = usual_odds_frac};
       input.captured_clock = captured_clock(input.spec, "1593/1410");
       const GraphExploration found = explore_captured(input);
       const GraphPlanOutcome& outcome = found.plans.at(0);

@@ -45,6 +45,27 @@ TEST(MarginSearch, LeavesAPlanThatStaysALittleLate) {
   EXPECT_LE(found, 0.045);
 }
 
+// A first plan that was made for less time than there is.
+TEST(MarginSearch, TakesMoreTimeWhereSomeIsLeft) {
+  for (const double first : {0.0, 0.01, 0.02}) {
+    const auto kept = [](double target) { return 1.5 * target + 0.005; };
+    MarginSearch search(first, kept(first), 0.05);
+    double best = first;
+    for (int i = 0; i < MarginSearch::tries && !search.is_settled(); ++i) {
+      const double target = search.next_frac();
+      EXPECT_LE(target, 0.05);
+      search.tried(target, kept(target));
+      if (kept(target) <= 0.05 + 1e-12) best = std::max(best, target);
+    }
+    EXPECT_NEAR(best, 0.03, 1e-6) << first;
+  }
+  MarginSearch all(0.02, 0.01, 0.05);
+  all.tried(all.next_frac(), 0.04);
+  EXPECT_EQ(all.next_frac(), 0.05);
+  all.tried(0.05, 0.045);
+  EXPECT_TRUE(all.is_settled());
+}
+
 TEST(MarginSearch, LooksBetweenWhereThereIsNoPlan) {
   MarginSearch search(0.0, 0.04, 0.0);
   EXPECT_NEAR(search.next_frac(), -0.04, 1e-12);
@@ -59,6 +80,7 @@ struct MadePlan {
   std::optional<double> odds_in_time = {};
   PlanVerdict verdict = {};
   std::optional<BolderPlan> bolder = {};
+  double bound = target_frac;
 };
 struct ListedPlans {
   double slack_frac, grows, bends, falls, odds_frac;
@@ -77,6 +99,7 @@ struct ListedPlans {
     return kept_share * slack_frac;
   }
   static double energy_frac(const MadePlan& plan) { return -plan.target_frac; }
+  static void take_bound(const MadePlan& asked, MadePlan& other) { other.bound = asked.bound; }
   static MadePlan kept_defaults(std::size_t /*question*/, const MadePlan& /*asked*/) {
     return {0.0, 1.0};
   }
@@ -92,6 +115,7 @@ TEST(PlansWithOdds, NameTheBestOfEvenOddsThatWasTried) {
       const std::vector<MadePlan> plans =
           plans_with_odds(run, std::vector{MadePlan{slack_frac}}, std::vector{slack_frac},
                           std::vector{slack_frac}, odds_frac, 6, RunContext{});
+      EXPECT_EQ(plans[0].bound, slack_frac);  // that of what was asked for
       if (!plans[0].bolder) continue;
       std::optional<BolderPlan> best;
       for (const double least : {even_odds_frac, 0.0}) {

@@ -2,7 +2,8 @@
 """Odds of captured runs against what was measured, on a part of the shipped sweeps (bench/tables/promises.py): plans at odds of 90 % are
 seldom late, plans made for all of the slack often, odds that are said are asked for, and more odds never save more by the median. A second
 capture at a lower clock saves more, narrows the interval of time, and it still holds. Then laws, over kinds of runs: no plan saves less than
-one that is offered for the same slack with the odds asked for, whatever was asked there; more slack never saves less.
+one that is offered for the same slack with the odds asked for, whatever was asked there; more slack never saves less; no plan that is in time
+takes less than a bound, whatever the odds were.
 
 Usage: odds_test.py RUBATO SOURCE_DIR
 """
@@ -19,7 +20,7 @@ from checks import check, exit_status, finished  # noqa: E402
 
 RUBATO, SOURCE = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 LATE = 0.3  # percentage points, as in the table
-LEFT = 0.05  # points of energy that searches leave
+LEFT, LEFT_OF_SEGMENTS = 0.05, 0.3  # points of energy that searches leave
 
 
 def played(odds, captures=1):
@@ -37,13 +38,13 @@ def late_share(rows):
 
 
 def offered(words, odds):
-    """Plans that count: {(granularity, slack): (odds, change of energy)}."""
+    """Plans that count: {(granularity, slack): (odds, change of energy, as planned, bound of it)}."""
     found = {}
     for plan in json.loads(finished(RUBATO, "explore", *words, "--slack", "1,2,5,10", "--odds", odds, "--json", "--quiet").stdout)["plans"]:
         at_clocks = plan.get("counted_energy_change_pct") is None
         time, energy = (plan[of + "_change_pct"] if at_clocks else plan[f"counted_{of}_change_pct"] for of in ("time", "energy"))
         if plan.get("slack_pct") is not None and plan["status"] in ("optimal", "feasible") and time <= plan["slack_pct"] + 1e-6:
-            found[plan.get("granularity"), plan["slack_pct"]] = plan.get("odds_in_time_pct") or 0.0, energy
+            found[plan.get("granularity"), plan["slack_pct"]] = plan.get("odds_in_time_pct") or 0.0, energy, plan["energy_change_pct"], plan["bound_change_pct"]
     return found
 
 
@@ -56,8 +57,9 @@ def check_laws():
         for what, (asked, *words) in {
             "a trace": [(50, 80, 90, 99), step, "--gpu", "rtx-3080-ti", "--per", "run,pass,kernel,segment"],
             # Plans per pass are searched: other odds may still miss one.
-            "a capture": [(90, 99), examples / "run.pt.trace.json.gz", "--per", "run,pass,kernel"],
+            "a capture": [(90, 99), examples / "run.pt.trace.json.gz", "--per", "run,pass,kernel,segment"],
             "a capture, few clocks": [(50, 80, 90, 99), examples / "run.pt.trace.json.gz", "--per", "run,pass,kernel,segment", "--clocks", "mem=1593 core=705,900,1110,1200,1305,1410"],
+            "ranks": [(90,), *sorted(examples.glob("pipeline/rank*.pt.trace.json.gz")), "--per", "run,gpu,segment"],
             "two captures": [(90,), examples / "clocks/core1200.pt.trace.json.gz", "--captured-clock", "1593/1200", "--also",
                              f"{examples / 'clocks/core810.pt.trace.json.gz'}@1593/810", "--per", "run,pass,kernel,segment"],
             "stages": [(50, 80, 90, 99), examples / "gpt3-175b-a100.csv", *pipeline],
@@ -65,13 +67,15 @@ def check_laws():
             plans = {odds: offered(words, odds) for odds in asked}
             check(f"{what}: has plans", all(plans.values()), plans)
             for odds, of in plans.items():
-                for (grain, slack), (has, energy) in of.items():
+                for (grain, slack), (has, energy, _, bound) in of.items():
+                    left = LEFT_OF_SEGMENTS if grain == "segment" else LEFT
                     where = f"{what}, per {grain}, slack {slack}, odds {odds}"
                     for other in plans.values():
-                        its_odds, its_energy = other.get((grain, slack), (0.0, 0.0))
-                        check(f"{where}: no better one is offered", its_odds < odds or has < odds or energy <= its_energy + LEFT, (energy, its_odds, its_energy))
-                    less = min((one for (its_grain, its_slack), (_, one) in of.items() if its_grain == grain and its_slack < slack), default=0.0)
-                    check(f"{where}: more slack saves no less", has < odds or energy <= less + LEFT, (energy, less))
+                        its_odds, its_energy, planned, _ = other.get((grain, slack), (0.0, 0.0, 0.0, 0.0))
+                        check(f"{where}: no better one is offered", its_odds < odds or has < odds or energy <= its_energy + left, (energy, its_odds, its_energy))
+                        check(f"{where}: nor one below its bound", bound is None or bound <= planned + 1e-6, (bound, planned))
+                    less = min((one for (its_grain, its_slack), (_, one, _, _) in of.items() if its_grain == grain and its_slack < slack), default=0.0)
+                    check(f"{where}: more slack saves no less", has < odds or energy <= less + left, (energy, less))
 
 
 def main():
