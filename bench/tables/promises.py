@@ -3,7 +3,8 @@
 
 Each measured workload of the shipped sweeps becomes a capture of one kernel at its highest clock. `rubato explore` names a clock for it; the
 sweep says what that clock really gives. Between measured clocks curves are interpolated (monotone cubic), since on measured clocks alone
-there is often none between the default and the deadline. The workload is left out of the kernels that the spec knows.
+there is often none between the default and the deadline. The workload is left out of the kernels that the spec knows. Where the answer is the
+default clocks, there is no plan; a plan whose interval of energy holds zero is named too, as one to measure first.
 
 Usage: bench/tables/promises.py RUBATO [--odds PCT] [--slack PCT,PCT] [--every N] [--class] [--captures 2] [--power] [--kernels N] [--other-gpus]
        [--absolute] [--csv FILE] [NAME ...]
@@ -187,10 +188,10 @@ def plans_of(options, folder, spec, memory, number, members, shares, classes, mo
         screen = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         said["said_low_j"], said["said_high_j"] = map(float, re.search(r"no power log; 90\s%: (\S+) to (\S+)\)", " ".join(screen.stdout.split())).groups())
     for plan in json.loads(done.stdout)["plans"][1:]:
-        core = float(plan["clocks"].split("/")[1])
+        core = float(plan["clocks"].split("/")[1]) if plan["is_answer"] else default
         slack = plan["slack_pct"]
         best = min(step.cheaper(c) for c in grid if 100 * (step.slower(c) - 1) <= slack + 1e-9)
-        yield {"slack_pct": slack, "default": core >= default, "odds_in_time_pct": plan["odds_in_time_pct"],
+        yield {"slack_pct": slack, "default": core >= default, "known": plan["energy_change_high_pct"] < 0, "odds_in_time_pct": plan["odds_in_time_pct"],
                "time_pct": 100 * (step.slower(core) - 1), "energy_pct": 100 * (step.cheaper(core) - 1), "best_energy_pct": 100 * (best - 1), **said,
                **{key: plan[key] for key in plan if key.endswith("_change_pct") or key.endswith("_low_pct") or key.endswith("_high_pct")}}
 
@@ -203,13 +204,14 @@ def table_row(name, workloads_seen, rows):
     plans = [row for row in rows if not row["default"]]
     saved = [row["energy_pct"] for row in rows]
     if not plans:
-        return f"| {name} | {workloads_seen} | 0 | | | 0.0 ({statistics.median(row['best_energy_pct'] for row in rows):.1f}) | | | |"
+        return f"| {name} | {workloads_seen} | 0 | | | | 0.0 ({statistics.median(row['best_energy_pct'] for row in rows):.1f}) | | | |"
     late = [row for row in plans if row["time_pct"] > row["slack_pct"] + LATE]
     held = [100 * statistics.mean(row[f"{of}_change_low_pct"] - 0.05 <= row[f"{of}_pct"] <= row[f"{of}_change_high_pct"] + 0.05
                                   for row in plans) for of in ("time", "energy")]
     width = [statistics.median(row[f"{of}_change_high_pct"] - row[f"{of}_change_low_pct"] for row in plans) for of in ("time", "energy")]
     error = [quantile([abs(row[f"{of}_pct"] - row[f"{of}_change_pct"]) for row in plans], 0.9) for of in ("time", "energy")]
-    return (f"| {name} | {workloads_seen} | {len(plans)} of {len(rows)} | {100 * len(late) / len(plans):.0f} % | "
+    known = sum(row["known"] for row in plans)
+    return (f"| {name} | {workloads_seen} | {len(plans)} of {len(rows)} | {known} | {100 * len(late) / len(plans):.0f} % | "
             f"{statistics.median(saved):.1f} ({statistics.median(row['best_energy_pct'] for row in rows):.1f}) | {error[0]:.1f}, {error[1]:.1f} | "
             f"{held[0]:.0f}, {held[1]:.0f} | {width[0]:.0f}, {width[1]:.0f} |")
 
@@ -244,8 +246,8 @@ def main():
     parser.add_argument("--absolute", action="store_true")
     parser.add_argument("--csv")
     options = parser.parse_intermixed_args()
-    print("| GPU | workloads | plans | late | saving that came (best there was) | error of time, energy: p90 | held, % | width |")
-    print("| --- " * 8 + "|")
+    print("| GPU | workloads | plans | of known saving | late | saving that came (best there was) | error of time, energy: p90 | held, % | width |")
+    print("| --- " * 9 + "|")
     rows_of = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, (spec, file, keys, memory, core) in SWEEPS.items():
