@@ -71,9 +71,10 @@ def check_laws():
                     left = LEFT_OF_SEGMENTS if grain == "segment" else LEFT
                     where = f"{what}, per {grain}, slack {slack}, odds {odds}"
                     for other in plans.values():
-                        its_odds, its_energy, planned, _ = other.get((grain, slack), (0.0, 0.0, 0.0, 0.0))
+                        its_odds, its_energy, planned, its_bound = other.get((grain, slack), (0.0, 0.0, 0.0, bound))
                         check(f"{where}: no better one is offered", its_odds < odds or has < odds or energy <= its_energy + left, (energy, its_odds, its_energy))
                         check(f"{where}: nor one below its bound", bound is None or bound <= planned + 1e-6, (bound, planned))
+                        check(f"{where}: odds change no bound", bound == its_bound or None not in (bound, its_bound) and abs(bound - its_bound) < 1e-6, (bound, its_bound))
                     less = min((one for (its_grain, its_slack), (_, one, _, _) in of.items() if its_grain == grain and its_slack < slack), default=0.0)
                     check(f"{where}: more slack saves no less", has < odds or energy <= less + left, (energy, less))
 
