@@ -290,9 +290,9 @@ PlanResult answer_beside_coarser(const AskedTrace& asked, std::vector<PlanResult
     if (plan == known.end())
       plan = known.insert(known.end(), answer_with_odds({question, asked.shared, asked.intervals,
                                                          found, asked.gap_frac, asked.context}));
-    const auto is_better = [&](const PlanResult& plan) {
-      const Contender other = contender_of(found, plan);
-      return counts(other) && (!counts(own) || other.objective_frac < own.objective_frac);
+    const auto is_better = [&](const PlanResult& other) {
+      const Contender contender = contender_of(found, other);
+      return counts(contender) && (!counts(own) || contender.objective_frac < own.objective_frac);
     };
     if (!plan->found() || !is_better(*plan)) continue;
     PlanResult taken = asked.answered_with(plan->plan, best);

@@ -16,11 +16,10 @@ std::int64_t distinct(const Values& values) {
   return std::ssize(std::set(values.begin(), values.end()));
 }
 
-// @param made, applied  energies without and with changes of clock, which move the interval
-Saving saving_as_applied(const Interval& of, double made_j, double applied_j, double default_j) {
-  const double applied_pct = change_pct(applied_j, default_j),
-               moved_pct = applied_pct - change_pct(made_j, default_j);
-  return saving_of(of.low_pct + moved_pct, applied_pct, of.high_pct + moved_pct);
+// @param low, high      interval of the change of energy as made
+// @param made, applied  that change without and with changes of clock, which move the interval
+Saving saving_as_applied(double low, double high, double made, double applied) {
+  return saving_of(low + applied - made, applied, high + applied - made);
 }
 
 }  // namespace
@@ -36,8 +35,9 @@ Contender contender_of(const Exploration& found, const PlanResult& plan) {
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = found.odds_frac;
   if (plan.interval && allowed_frac(plan.question))
-    one.saving = saving_as_applied(plan.interval->energy, plan.sim.total.energy_j, applied.energy_j,
-                                   base.energy_j);
+    one.saving = saving_as_applied(plan.interval->energy.low_pct, plan.interval->energy.high_pct,
+                                   change_pct(plan.sim.total.energy_j, base.energy_j),
+                                   change_pct(applied.energy_j, base.energy_j));
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   one.clock_changes = static_cast<std::int64_t>(applied.clock_switches);
   one.clocks = distinct(plan.plan.clock_of_site);
@@ -61,11 +61,9 @@ Contender contender_of(const GraphExploration& found, const GraphPlanOutcome& pl
   one.verdict = plan.verdict;
   one.odds_in_time = plan.odds_in_time;
   one.odds_frac = found.odds_frac;
-  if (!plan.goal && result.found()) {
-    const double moved_frac = change.energy_frac - plan.change.energy_frac;
-    one.saving = saving_of(plan.interval.low.energy_frac + moved_frac, change.energy_frac,
-                           plan.interval.high.energy_frac + moved_frac);
-  }
+  if (!plan.goal && result.found())
+    one.saving = saving_as_applied(plan.interval.low.energy_frac, plan.interval.high.energy_frac,
+                                   plan.change.energy_frac, change.energy_frac);
   one.fitted = !has_mark(plan.marks, MarkKind::clocks_not_fitted);
   if (plan.counted) {
     one.clock_changes = static_cast<std::int64_t>(plan.counted->clock_changes);

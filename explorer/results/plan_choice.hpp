@@ -45,10 +45,10 @@ struct StoredRun {
 inline constexpr std::string_view contenders_sql =
     "SELECT plan_id, want, default_in_time, in_time, objective_frac, applicable, fitted, clocks, "
     "clock_changes, coalesce(slack_pct, 0.0) / 100, granularity, aggregation, comm_sms, "
-    "odds_in_time_pct / 100, odds_pct / 100, CASE WHEN goal LIKE '%_waste' OR goal = 'straggler' "
-    "THEN "
-    "energy_change_low_pct END, applied_energy_change_pct, energy_change_high_pct FROM plans WHERE "
-    "run_id = ? ORDER BY plan_id";
+    "odds_in_time_pct / 100, odds_pct / 100, "
+    "CASE WHEN goal LIKE '%_waste' OR goal = 'straggler' THEN energy_change_low_pct END, "
+    "applied_energy_change_pct, energy_change_high_pct FROM plans WHERE run_id = ? "
+    "ORDER BY plan_id";
 [[nodiscard]] Contender stored_contender(const std::vector<SqlValue>& row);
 
 /// A change against the default clocks as a fraction, with its interval where one was worked out.
